@@ -10,17 +10,21 @@
 typedef enum ho_algorithm { HO_DQN, HO_PPO } ho_algorithm;
 typedef enum ho_replay_kind { HO_REPLAY_UNIFORM, HO_REPLAY_PER, HO_REPLAY_PER_RANK } ho_replay_kind;
 typedef enum ho_precision { HO_PRECISION_F32, HO_PRECISION_BF16, HO_PRECISION_FP8 } ho_precision;
-typedef enum ho_schedule { HO_SCHEDULE_CONSTANT, HO_SCHEDULE_COSINE, HO_SCHEDULE_LINEAR } ho_schedule;
+typedef enum ho_schedule {
+    HO_SCHEDULE_CONSTANT,
+    HO_SCHEDULE_COSINE,
+    HO_SCHEDULE_LINEAR
+} ho_schedule;
 typedef enum ho_init { HO_INIT_ORTHOGONAL, HO_INIT_HE } ho_init;
 
 typedef struct ho_cohort_key {
-    int32_t algorithm;       /* ho_algorithm */
+    int32_t algorithm; /* ho_algorithm */
     int32_t hidden1, hidden2, head;
     int32_t state_form;      /* ho_state_form */
     int32_t action_set;      /* ho_action_set */
     int32_t market_features; /* F: columns of the market's feature tensor */
     int32_t dueling;
-    int32_t branching;       /* DQN: heads 5 + 3 + 3 */
+    int32_t branching; /* DQN: heads 5 + 3 + 3 */
     int32_t noisy;
     int32_t atoms;           /* C51; 0 = off */
     int32_t replay;          /* ho_replay_kind */
@@ -41,26 +45,26 @@ typedef struct ho_agent_config {
     /* optimiser */
     double learning_rate;
     double adam_beta1, adam_beta2, adam_eps;
-    double weight_decay;      /* decoupled */
-    double max_grad_norm;     /* 0 = off */
-    int32_t schedule;         /* ho_schedule, over the trial's updates */
-    int32_t warmup_updates;   /* linear warm-up before the schedule */
-    int32_t init;             /* ho_init */
+    double weight_decay;    /* decoupled */
+    double max_grad_norm;   /* 0 = off */
+    int32_t schedule;       /* ho_schedule, over the trial's updates */
+    int32_t warmup_updates; /* linear warm-up before the schedule */
+    int32_t init;           /* ho_init */
 
     /* value learning */
     double gamma;
     int32_t double_q;
     int32_t n_step;
-    double huber_delta;       /* 0 = mean squared error */
-    double tau;               /* soft target share per update; 0 = hard copies */
-    int32_t target_every;     /* updates between hard copies, with tau = 0 */
-    int32_t learn_start;      /* transitions before the first update */
-    double v_max;             /* C51 support is [-v_max, v_max] */
+    double huber_delta;   /* 0 = mean squared error */
+    double tau;           /* soft target share per update; 0 = hard copies */
+    int32_t target_every; /* updates between hard copies, with tau = 0 */
+    int32_t learn_start;  /* transitions before the first update */
+    double v_max;         /* C51 support is [-v_max, v_max] */
     double noisy_sigma0;
 
     /* exploration */
     double eps_start, eps_end, eps_share; /* share of the trial's epochs */
-    double explore_hold;      /* mean bars a random action is held */
+    double explore_hold;                  /* mean bars a random action is held */
     double count_bonus;
 
     /* prioritised replay */
@@ -68,17 +72,17 @@ typedef struct ho_agent_config {
 
     /* PPO */
     double gae_lambda, clip, value_clip /* 0 = off */, vf_coef, ent_coef, target_kl /* 0 = off */;
-    int32_t ppo_sample_eval;  /* evaluation samples instead of taking the mode */
+    int32_t ppo_sample_eval; /* evaluation samples instead of taking the mode */
 
     /* curiosity */
-    int32_t curiosity_every;  /* epochs */
+    int32_t curiosity_every; /* epochs */
     double curiosity_lr;
 
     /* guard */
     double loss_ceiling, q_ceiling, grad_floor;
     int32_t grad_patience;
 
-    int32_t epochs;           /* of the whole trial, for the schedules */
+    int32_t epochs; /* of the whole trial, for the schedules */
 } ho_agent_config;
 
 #endif

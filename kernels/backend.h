@@ -6,7 +6,8 @@
  * Calls block until the work is done; ho_cohort_run_epoch is the only long one.
  * A lane is one agent: one (trial, fold, seed). Its bits depend on its own config alone, never on
  * its slot, its neighbours or the number of threads.
- * After HO_EGPU the device context is gone: every later call fails with HO_EGPU; close and leave. */
+ * After HO_EGPU the device context is gone: every later call fails with HO_EGPU; close and leave.
+ */
 #ifndef HO_KERNELS_BACKEND_H
 #define HO_KERNELS_BACKEND_H
 
@@ -42,9 +43,9 @@ typedef struct ho_backend_options {
 
 typedef struct ho_device_info {
     char name[128];
-    char uuid[48];            /* "GPU-..." or "cpu" */
-    int sm;                   /* 90 for compute capability 9.0; 0 on the CPU */
-    int processors;           /* multiprocessors, or threads */
+    char uuid[48];  /* "GPU-..." or "cpu" */
+    int sm;         /* 90 for compute capability 9.0; 0 on the CPU */
+    int processors; /* multiprocessors, or threads */
     size_t memory_total, memory_free;
     char toolkit[32], driver[32];
 } ho_device_info;
@@ -59,20 +60,21 @@ ho_status ho_backend_open(ho_backend **out, const ho_backend_options *options, h
 void ho_backend_close(ho_backend **backend);
 ho_status ho_backend_info(ho_backend *backend, ho_device_info *out, ho_err *err);
 
-/* ---- market: uploaded once, shared by all lanes ----------------------------------------------- */
+/* ---- market: uploaded once, shared by all lanes -----------------------------------------------
+ */
 
 typedef struct ho_market_data {
     int64_t T;
-    int F;                     /* market features, <= 64 - portfolio features */
-    const float *features;     /* [T, F]; rows before `warmup` are not used */
-    int64_t warmup;            /* first bar that may be traded */
-    const double *bars;        /* [T, 5] open, high, low, close, volume */
-    const int64_t *open_ns;    /* [T] UTC nanoseconds at which each bar opens */
-    int64_t interval_ns;       /* nominal bar length */
-    const int32_t *session;    /* [T] trading-day index, non-decreasing */
-    const double *roll_jump;   /* [T] price jump on entering bar t from a contract roll; or NULL */
-    const uint8_t *split;      /* [T] 1: no episode or window may cross from t-1 to t; or NULL */
-    const double *funding;     /* [T] rate on notional at the close of t; or NULL */
+    int F;                   /* market features, <= 64 - portfolio features */
+    const float *features;   /* [T, F]; rows before `warmup` are not used */
+    int64_t warmup;          /* first bar that may be traded */
+    const double *bars;      /* [T, 5] open, high, low, close, volume */
+    const int64_t *open_ns;  /* [T] UTC nanoseconds at which each bar opens */
+    int64_t interval_ns;     /* nominal bar length */
+    const int32_t *session;  /* [T] trading-day index, non-decreasing */
+    const double *roll_jump; /* [T] price jump on entering bar t from a contract roll; or NULL */
+    const uint8_t *split;    /* [T] 1: no episode or window may cross from t-1 to t; or NULL */
+    const double *funding;   /* [T] rate on notional at the close of t; or NULL */
     int has_volume;
 } ho_market_data;
 
@@ -95,13 +97,13 @@ void ho_cohort_destroy(ho_cohort **cohort);
 typedef struct ho_lane_config {
     ho_env_config env;
     ho_agent_config agent;
-    ho_window train;       /* episodes start and stay inside; features before it are visible */
-    uint64_t rng_key[2];   /* env/rng.h ho_rng_key(study seed, trial, fold, seed index) */
+    ho_window train;     /* episodes start and stay inside; features before it are visible */
+    uint64_t rng_key[2]; /* env/rng.h ho_rng_key(study seed, trial, fold, seed index) */
 } ho_lane_config;
 
 /* Puts a fresh agent into a free slot: initial weights, empty replay, epoch 0.
- * HO_EINVAL: slot taken or out of range, window outside the market or shorter than an episode needs,
- * a number outside its range (err names it). */
+ * HO_EINVAL: slot taken or out of range, window outside the market or shorter than an episode
+ * needs, a number outside its range (err names it). */
 ho_status ho_lane_start(ho_cohort *cohort, int slot, const ho_lane_config *config, ho_err *err);
 ho_status ho_lane_stop(ho_cohort *cohort, int slot);
 
@@ -110,25 +112,25 @@ typedef enum ho_lane_state { HO_LANE_FREE, HO_LANE_ACTIVE, HO_LANE_DIVERGED } ho
 /* What the guard saw when it stopped a lane. */
 typedef enum ho_guard_reason {
     HO_GUARD_NONE,
-    HO_GUARD_LOSS,      /* loss not finite or above loss_ceiling */
-    HO_GUARD_GRADIENT,  /* gradient norm not finite */
-    HO_GUARD_VANISHED,  /* gradient norm below grad_floor for grad_patience updates */
-    HO_GUARD_Q,         /* |Q| above q_ceiling */
+    HO_GUARD_LOSS,     /* loss not finite or above loss_ceiling */
+    HO_GUARD_GRADIENT, /* gradient norm not finite */
+    HO_GUARD_VANISHED, /* gradient norm below grad_floor for grad_patience updates */
+    HO_GUARD_Q,        /* |Q| above q_ceiling */
 } ho_guard_reason;
 
 /* One small struct per lane and epoch (spec/agents.md, "Epoch summary"). */
 typedef struct ho_epoch_stat {
-    int32_t state;             /* ho_lane_state after the epoch */
-    int32_t guard;             /* ho_guard_reason */
-    int64_t guard_update;      /* update at which it tripped */
-    int32_t epoch;             /* epochs done, from 1 */
-    int64_t experiences;       /* environment steps of this epoch */
-    int64_t updates;           /* gradient steps of this epoch */
+    int32_t state;        /* ho_lane_state after the epoch */
+    int32_t guard;        /* ho_guard_reason */
+    int64_t guard_update; /* update at which it tripped */
+    int32_t epoch;        /* epochs done, from 1 */
+    int64_t experiences;  /* environment steps of this epoch */
+    int64_t updates;      /* gradient steps of this epoch */
     int64_t replay_fill;
     double reward_mean, reward_std, reward_min, reward_max;
-    double sharpe;             /* mean / deviation of the epoch's step returns on equity */
+    double sharpe; /* mean / deviation of the epoch's step returns on equity */
     int64_t exposure_count[HO_EXPOSURES], order_count[HO_ORDERS], urgency_count[HO_URGENCIES];
-    int64_t ended_ruin, ended_window, ended_length, ended_barrier; /* episodes */
+    int64_t ended_ruin, ended_window, ended_length, ended_barrier;        /* episodes */
     int64_t exit_profit, exit_stop, exit_time, exit_session, exit_signal; /* closed trades */
     double loss_mean, loss_last, grad_norm;
     double q_mean, q_std, q_min, q_max;
@@ -144,17 +146,17 @@ ho_status ho_cohort_run_epoch(ho_cohort *cohort, ho_epoch_stat *stats, ho_err *e
 /* ---- backtest ------------------------------------------------------------------------------- */
 
 typedef enum ho_policy {
-    HO_POLICY_GREEDY,     /* the network of slots[0] */
-    HO_POLICY_MEAN_Q,     /* ensemble over slots[0..slot_count) */
+    HO_POLICY_GREEDY, /* the network of slots[0] */
+    HO_POLICY_MEAN_Q, /* ensemble over slots[0..slot_count) */
     HO_POLICY_VOTE,
     HO_POLICY_CONFIDENCE,
-    HO_POLICY_ACTIONS,    /* actions[] */
-    HO_POLICY_TARGETS,    /* targets[]: exposures in [-1, 1], market orders, aggressive */
+    HO_POLICY_ACTIONS, /* actions[] */
+    HO_POLICY_TARGETS, /* targets[]: exposures in [-1, 1], market orders, aggressive */
     HO_POLICY_FLAT,
-    HO_POLICY_BUY_HOLD,   /* +1 at the first bar, barriers off, same costs */
-    HO_POLICY_SHORT,      /* -1 likewise */
-    HO_POLICY_MOMENTUM,   /* sign of the return over momentum_bars */
-    HO_POLICY_RANDOM,     /* seeded; turnover and exposure as given */
+    HO_POLICY_BUY_HOLD, /* +1 at the first bar, barriers off, same costs */
+    HO_POLICY_SHORT,    /* -1 likewise */
+    HO_POLICY_MOMENTUM, /* sign of the return over momentum_bars */
+    HO_POLICY_RANDOM,   /* seeded; turnover and exposure as given */
 } ho_policy;
 
 enum {
@@ -173,10 +175,10 @@ typedef struct ho_backtest_request {
     const uint8_t *actions;   /* [end - begin - 1], action i decided at the close of begin + i */
     const float *targets;     /* [end - begin - 1] */
     int momentum_bars;
-    uint64_t rng_key[2];      /* HO_POLICY_RANDOM */
-    double random_turnover;   /* HO_POLICY_RANDOM: probability a bar of changing exposure */
-    double random_exposure;   /* HO_POLICY_RANDOM: share of bars with a position */
-    unsigned want;            /* HO_WANT_* */
+    uint64_t rng_key[2];    /* HO_POLICY_RANDOM */
+    double random_turnover; /* HO_POLICY_RANDOM: probability a bar of changing exposure */
+    double random_exposure; /* HO_POLICY_RANDOM: share of bars with a position */
+    unsigned want;          /* HO_WANT_* */
 } ho_backtest_request;
 
 typedef enum ho_exit_reason {
@@ -208,26 +210,31 @@ typedef struct ho_backtest_result {
     int64_t steps, trades_closed, ambiguous_bars;
     int32_t ruined;
     int64_t action_count[HO_ACTIONS];
-    int64_t exit_count[7];                     /* by ho_exit_reason */
+    int64_t exit_count[7]; /* by ho_exit_reason */
     /* arrays owned by the result, NULL unless wanted */
-    int64_t sessions; double *session_return;  /* [sessions] simple returns */
-    int32_t *session_id;                       /* [sessions] as in ho_market_data.session */
-    int64_t bars; double *equity;              /* [bars + 1], equity[0] = initial capital */
-    double *bar_return;                        /* [bars] */
-    int64_t trade_count; ho_trade *trades;
-    uint8_t *actions;                          /* [bars] */
+    int64_t sessions;
+    double *session_return; /* [sessions] simple returns */
+    int32_t *session_id;    /* [sessions] as in ho_market_data.session */
+    int64_t bars;
+    double *equity;     /* [bars + 1], equity[0] = initial capital */
+    double *bar_return; /* [bars] */
+    int64_t trade_count;
+    ho_trade *trades;
+    uint8_t *actions; /* [bars] */
 } ho_backtest_result;
 
 /* Runs n backtests, side by side where the backend can. results: [n], each cleared first.
  * One bad request fails the call and names it. Free each with ho_backtest_free. */
-ho_status ho_backtest(ho_market *market, ho_cohort *cohort_or_null, const ho_backtest_request *requests,
-                      int n, ho_backtest_result *results, ho_err *err);
+ho_status ho_backtest(ho_market *market, ho_cohort *cohort_or_null,
+                      const ho_backtest_request *requests, int n, ho_backtest_result *results,
+                      ho_err *err);
 void ho_backtest_free(ho_backtest_result *result);
 
-/* ---- weights, checkpoints, population ---------------------------------------------------------- */
+/* ---- weights, checkpoints, population ----------------------------------------------------------
+ */
 
 typedef struct ho_tensor {
-    char name[64];    /* "online.trunk.0.weight" */
+    char name[64]; /* "online.trunk.0.weight" */
     int ndim;
     int64_t shape[4]; /* row-major; weights are [out, in] */
     float *data;
@@ -242,11 +249,13 @@ void ho_tensors_free(ho_tensors *tensors);
 
 /* The acting network of a lane, float32, in a fixed order and with the names of docs/weights.md. */
 ho_status ho_lane_export(ho_cohort *cohort, int slot, ho_tensors *out, ho_err *err);
-/* Overwrites the acting (and target) network of an active lane. HO_EINVAL: names or shapes differ. */
+/* Overwrites the acting (and target) network of an active lane. HO_EINVAL: names or shapes differ.
+ */
 ho_status ho_lane_import(ho_cohort *cohort, int slot, const ho_tensors *weights, ho_err *err);
 
-/* All of a lane's state as one opaque blob (malloc'ed, the caller's): with `replay` resuming from it
- * is bit-identical to not having stopped. Restoring needs a slot of a cohort with an equal key. */
+/* All of a lane's state as one opaque blob (malloc'ed, the caller's): with `replay` resuming from
+ * it is bit-identical to not having stopped. Restoring needs a slot of a cohort with an equal key.
+ */
 ho_status ho_lane_save(ho_cohort *cohort, int slot, int replay, void **blob, size_t *size,
                        ho_err *err);
 ho_status ho_lane_restore(ho_cohort *cohort, int slot, const ho_lane_config *config,

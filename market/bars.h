@@ -20,21 +20,21 @@ typedef struct ho_instrument {
 } ho_instrument;
 
 typedef struct ho_bars {
-    int64_t count;         /* T */
-    int64_t *open_ns;      /* [T] UTC nanoseconds since 1970, start of the interval */
-    double *ohlcv;         /* [T, 5] open, high, low, close, volume */
-    int32_t *session;      /* [T] trading-day index from 0 */
-    double *roll_jump;     /* [T] price jump on entering bar t; NULL without rolls */
-    uint8_t *split;        /* [T] 1: nothing may cross from t-1 to t; NULL without splits */
-    double *funding;       /* [T] rate on notional at the close of t; NULL without */
-    int extra_count;       /* the user's own columns (features.extra) */
+    int64_t count;     /* T */
+    int64_t *open_ns;  /* [T] UTC nanoseconds since 1970, start of the interval */
+    double *ohlcv;     /* [T, 5] open, high, low, close, volume */
+    int32_t *session;  /* [T] trading-day index from 0 */
+    double *roll_jump; /* [T] price jump on entering bar t; NULL without rolls */
+    uint8_t *split;    /* [T] 1: nothing may cross from t-1 to t; NULL without splits */
+    double *funding;   /* [T] rate on notional at the close of t; NULL without */
+    int extra_count;   /* the user's own columns (features.extra) */
     char (*extra_name)[64];
-    double *extra;         /* [T, extra_count] */
-    int64_t interval_ns;   /* nominal bar length */
+    double *extra;       /* [T, extra_count] */
+    int64_t interval_ns; /* nominal bar length */
     bool has_volume;
     double sessions_per_year; /* 252, or 365 round the clock */
-    char timezone[64];     /* IANA name of the session calendar */
-    char sha256[65];       /* of the file's bytes, hex (files concatenated: of their hashes) */
+    char timezone[64];        /* IANA name of the session calendar */
+    char sha256[65];          /* of the file's bytes, hex (files concatenated: of their hashes) */
     ho_instrument instrument;
 } ho_bars;
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Walk-forward folds: who trains on which bars, who is scored on which.
- * spec/study-toml.md [folds], spec/metrics.md section 2 "Walk-forward". All windows are [begin, end)
- * in bars of the loaded market (warm-up bars before `first` are never inside a window).
+ * spec/study-toml.md [folds], spec/metrics.md section 2 "Walk-forward". All windows are [begin,
+ * end) in bars of the loaded market (warm-up bars before `first` are never inside a window).
  *
- *   first        train.begin ... train.end | purge | validation | purge | test ...   holdout.begin  T
+ *   first        train.begin ... train.end | purge | validation | purge | test ...   holdout.begin
+ * T
  */
 #ifndef HO_STUDY_FOLDS_H
 #define HO_STUDY_FOLDS_H
@@ -21,7 +22,8 @@ enum { HO_FOLDS_MAX = 256 };
 
 typedef enum ho_fold_scheme { HO_FOLDS_ROLLING, HO_FOLDS_ANCHORED } ho_fold_scheme;
 
-/* A length as written: "auto", bars, days ("20d": sessions) or a share ("15%" of the usable bars). */
+/* A length as written: "auto", bars, days ("20d": sessions) or a share ("15%" of the usable bars).
+ */
 typedef enum ho_span_unit { HO_SPAN_AUTO, HO_SPAN_BARS, HO_SPAN_DAYS, HO_SPAN_SHARE } ho_span_unit;
 typedef struct ho_span {
     ho_span_unit unit;
@@ -35,8 +37,8 @@ typedef struct ho_fold_spec {
     ho_fold_scheme scheme;
     int count;
     ho_span test, train, step, purge, validation, holdout;
-    int refit_once;       /* one agent before the first test scores every test window */
-    int64_t purge_auto;   /* largest searchable max_holding + n_step, for purge = "auto" */
+    int refit_once;     /* one agent before the first test scores every test window */
+    int64_t purge_auto; /* largest searchable max_holding + n_step, for purge = "auto" */
 } ho_fold_spec;
 
 typedef struct ho_fold {
@@ -48,9 +50,9 @@ typedef struct ho_fold {
 typedef struct ho_fold_plan {
     int count;
     ho_fold fold[HO_FOLDS_MAX];
-    ho_window holdout;    /* empty with holdout = "0" */
+    ho_window holdout; /* empty with holdout = "0" */
     int64_t purge, step;
-    int64_t first, T;     /* usable bars are [first, T) */
+    int64_t first, T; /* usable bars are [first, T) */
 } ho_fold_plan;
 
 /* Lays the folds out, end-aligned before the holdout. session: [T] trading-day index, for spans in

@@ -38,7 +38,8 @@ typedef struct ho_choice {
     char *text; /* strings: the value; others: as printed in TOML. Owned by the space. */
 } ho_choice;
 
-/* Holds when parameter `param` (always a choice, always earlier) is active and its index is in mask. */
+/* Holds when parameter `param` (always a choice, always earlier) is active and its index is in
+ * mask. */
 typedef struct ho_when {
     int param;
     uint64_t mask; /* bit i: choice i activates; so at most 64 choices for a parent */
@@ -46,24 +47,24 @@ typedef struct ho_when {
 
 typedef struct ho_param {
     char name[HO_PARAM_NAME_MAX]; /* dotted key, e.g. "dqn.learning_rate" */
-    int key;                      /* row of the settings table (ho_key); -1 for [command] placeholders */
+    int key; /* row of the settings table (ho_key); -1 for [command] placeholders */
     ho_param_kind kind;
     bool log;
-    double low, high;             /* inclusive; ints: high is on the grid */
-    double step;                  /* 0: continuous; ints: >= 1 */
-    int step_decimals;            /* decimals of low and step as written, for decimal-exact grids */
+    double low, high;  /* inclusive; ints: high is on the grid */
+    double step;       /* 0: continuous; ints: >= 1 */
+    int step_decimals; /* decimals of low and step as written, for decimal-exact grids */
     int choice_count;
-    ho_choice *choice;            /* [choice_count], owned by the space */
-    int when_count;               /* all must hold */
+    ho_choice *choice; /* [choice_count], owned by the space */
+    int when_count;    /* all must hold */
     ho_when when[HO_WHEN_MAX];
-    int line, column;             /* in the study file, for messages */
+    int line, column; /* in the study file, for messages */
 } ho_param;
 
 typedef struct ho_require ho_require; /* parsed `require` expressions, opaque */
 
 typedef struct ho_space {
-    int count;       /* P */
-    ho_param *param; /* [P] */
+    int count;           /* P */
+    ho_param *param;     /* [P] */
     ho_require *require; /* NULL: no constraint between parameters */
 } ho_space;
 
@@ -79,7 +80,8 @@ bool ho_space_active(const ho_space *space, const double *config, int i);
 int64_t ho_param_cardinality(const ho_param *param);
 /* Value of grid point i in [0, cardinality), decimal-exact. */
 double ho_param_grid_value(const ho_param *param, int64_t i);
-/* Nearest legal value: clamped, on the grid (half away from zero), in [low, high] to the last bit. */
+/* Nearest legal value: clamped, on the grid (half away from zero), in [low, high] to the last bit.
+ */
 double ho_param_snap(const ho_param *param, double value);
 
 /* Sets inactive parameters to NaN and snaps the rest. A NaN in an active one stays NaN. */

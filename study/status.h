@@ -58,8 +58,7 @@ ho_status ho_err_set(ho_err *err, ho_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* Puts "prefix: " before the text, as a caller adds its place. Returns err->code. */
-ho_status ho_err_prefix(ho_err *err, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+ho_status ho_err_prefix(ho_err *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #ifdef __cplusplus
 }

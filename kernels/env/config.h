@@ -24,16 +24,16 @@ enum {
     HO_RESET_DIVERSITY = 16, /* the category window is cleared (it always is at a new episode) */
 };
 
-enum { HO_ORDER_MARKET = 0, HO_ORDER_LIMIT = 1, HO_ORDER_IOC = 2 };     /* decides the fee, too */
+enum { HO_ORDER_MARKET = 0, HO_ORDER_LIMIT = 1, HO_ORDER_IOC = 2 }; /* decides the fee, too */
 enum { HO_FEE_TAKER = 0, HO_FEE_MAKER = 1, HO_FEE_IOC = 2 };
 
 typedef struct ho_env_config {
     /* instrument: facts */
-    double tick_size;       /* instrument.tick_size, price units; 0 = none */
-    double lot;             /* instrument.lot, units per lot */
-    double multiplier;      /* instrument.multiplier, money per price unit per unit of position */
-    int32_t allow_short;    /* instrument.allow_short */
-    int32_t has_volume;     /* the data has volume */
+    double tick_size;    /* instrument.tick_size, price units; 0 = none */
+    double lot;          /* instrument.lot, units per lot */
+    double multiplier;   /* instrument.multiplier, money per price unit per unit of position */
+    int32_t allow_short; /* instrument.allow_short */
+    int32_t has_volume;  /* the data has volume */
     double sessions_per_year;
 
     /* account and size */
@@ -45,39 +45,39 @@ typedef struct ho_env_config {
     double resize_band;     /* sizing.resize_band, relative change */
     double kelly_fraction;  /* sizing.kelly_fraction */
     int32_t kelly_min_trades;
-    int32_t cooldown;       /* env.cooldown, bars after a stop */
-    double max_leverage;    /* env.max_leverage */
-    double cash_reserve;    /* env.cash_reserve, share of equity */
-    double margin_per_lot;  /* env.margin_per_lot, money; 0 = leverage limit */
+    int32_t cooldown;      /* env.cooldown, bars after a stop */
+    double max_leverage;   /* env.max_leverage */
+    double cash_reserve;   /* env.cash_reserve, share of equity */
+    double margin_per_lot; /* env.margin_per_lot, money; 0 = leverage limit */
 
     /* fills */
-    double spread_bps;      /* env.spread_bps, full spread */
-    double spread_ticks;    /* env.spread_ticks, full spread in ticks; > 0 replaces spread_bps */
-    double impact_coef;     /* env.impact_coef */
-    double fee_bps[3];      /* env.fee_bps.taker, .maker, .ioc */
-    double fee_per_unit;    /* env.fee_per_unit, money per unit traded */
+    double spread_bps;   /* env.spread_bps, full spread */
+    double spread_ticks; /* env.spread_ticks, full spread in ticks; > 0 replaces spread_bps */
+    double impact_coef;  /* env.impact_coef */
+    double fee_bps[3];   /* env.fee_bps.taker, .maker, .ioc */
+    double fee_per_unit; /* env.fee_per_unit, money per unit traded */
     double urgency_fraction[3];
-    double limit_offset;    /* env.limit_offset, half-spreads behind the close */
-    double ioc_band;        /* env.ioc_band, share of the close */
+    double limit_offset;      /* env.limit_offset, half-spreads behind the close */
+    double ioc_band;          /* env.ioc_band, share of the close */
     double ioc_participation; /* env.ioc_participation, share of the bar's volume */
-    int32_t fill;           /* ho_fill */
+    int32_t fill;             /* ho_fill */
     int32_t flat_at_session_end;
 
     /* barriers */
-    int32_t barrier_unit;   /* ho_barrier_unit */
-    int32_t max_holding;    /* barriers.max_holding, bars; 0 = off */
-    double profit_target;   /* barriers.profit_target, bps or sigma_t; 0 = off */
-    double stop_loss;       /* barriers.stop_loss, bps or sigma_t; 0 = off */
-    int32_t end_on_barrier; /* env.end_on_barrier */
+    int32_t barrier_unit;     /* ho_barrier_unit */
+    int32_t max_holding;      /* barriers.max_holding, bars; 0 = off */
+    double profit_target;     /* barriers.profit_target, bps or sigma_t; 0 = off */
+    double stop_loss;         /* barriers.stop_loss, bps or sigma_t; 0 = off */
+    int32_t end_on_barrier;   /* env.end_on_barrier */
     int32_t barrier_terminal; /* env.barrier_terminal */
 
     /* scale */
-    double sigma_ref;       /* deviation of one bar's return on equity at full size; > 0 */
-    int32_t sigma_window;   /* env.sigma_window, bars */
+    double sigma_ref;     /* deviation of one bar's return on equity at full size; > 0 */
+    int32_t sigma_window; /* env.sigma_window, bars */
 
     /* reward */
-    int32_t reward_preset;  /* ho_reward_preset */
-    int32_t reward_base;    /* ho_reward_base */
+    int32_t reward_preset; /* ho_reward_preset */
+    int32_t reward_base;   /* ho_reward_base */
     double reward_scale;
     double reward_clip;
     double barrier_scale;
@@ -87,17 +87,17 @@ typedef struct ho_env_config {
     double diversity_penalty;     /* 0 = off */
     int32_t diversity_window;     /* <= HO_DIVERSITY_MAX */
     int32_t diversity_warmup;
-    double curiosity_weight;      /* 0 = off */
+    double curiosity_weight; /* 0 = off */
     double curiosity_max;
     double dsr_eta;
 
     /* episodes */
-    int32_t state_form;     /* ho_state_form */
-    int32_t action_set;     /* ho_action_set */
-    int32_t recycle;        /* env.recycle */
-    uint32_t reset_flags;   /* HO_RESET_* */
-    double random_start;    /* probability of a random exposure at the start */
-    double ruin_fraction;   /* equity <= this share of initial capital is terminal; 0 in evaluation */
+    int32_t state_form;   /* ho_state_form */
+    int32_t action_set;   /* ho_action_set */
+    int32_t recycle;      /* env.recycle */
+    uint32_t reset_flags; /* HO_RESET_* */
+    double random_start;  /* probability of a random exposure at the start */
+    double ruin_fraction; /* equity <= this share of initial capital is terminal; 0 in evaluation */
 } ho_env_config;
 
 enum { HO_DIVERSITY_MAX = 1024 };

@@ -46,16 +46,16 @@ typedef enum ho_metric {
 /* Why a value is undefined; the value is then NaN in memory, null in JSON and SQL. */
 #define HO_METRIC_REASON_MAP(X)                                                                    \
     X(DEFINED, "")                                                                                 \
-    X(NO_DATA, "no_data")               /* no return at all */                                     \
-    X(TOO_SHORT, "too_short")           /* fewer than two returns */                               \
-    X(FLAT, "flat")                     /* no variation: deviation is zero up to rounding */       \
-    X(NO_DOWNSIDE, "no_downside")       /* Sortino without a return below the target */            \
+    X(NO_DATA, "no_data")         /* no return at all */                                           \
+    X(TOO_SHORT, "too_short")     /* fewer than two returns */                                     \
+    X(FLAT, "flat")               /* no variation: deviation is zero up to rounding */             \
+    X(NO_DOWNSIDE, "no_downside") /* Sortino without a return below the target */                  \
     X(NO_DRAWDOWN, "no_drawdown")                                                                  \
     X(NO_TRADES, "no_trades")                                                                      \
-    X(NO_LOSSES, "no_losses")           /* profit factor, payoff, expectancy */                    \
+    X(NO_LOSSES, "no_losses") /* profit factor, payoff, expectancy */                              \
     X(NO_WINS, "no_wins")                                                                          \
-    X(NO_TIME, "no_time")               /* CAGR without a span of time */                          \
-    X(RUINED, "ruined")                 /* equity reached zero and the measure has no meaning */
+    X(NO_TIME, "no_time") /* CAGR without a span of time */                                        \
+    X(RUINED, "ruined")   /* equity reached zero and the measure has no meaning */
 
 typedef enum ho_metric_reason {
 #define HO_METRIC_REASON_ENUM(id, name) HO_REASON_##id,
@@ -65,12 +65,12 @@ typedef enum ho_metric_reason {
 
 /* Facts about a series that a reader must see beside the numbers. */
 enum {
-    HO_FLAG_RUINED = 1,          /* equity reached zero; frozen from there */
-    HO_FLAG_CENSORED = 2,        /* the deepest drawdown had not recovered at the end */
-    HO_FLAG_TAIL_TOO_SMALL = 4,  /* fewer than 5 returns in the VaR tail */
-    HO_FLAG_SHORT_SAMPLE = 8,    /* under 30 days: CAGR and Calmar explode */
-    HO_FLAG_NAN_DROPPED = 16,    /* NaN returns were dropped and counted */
-    HO_FLAG_OPEN_POSITION = 32,  /* a position was open at the last bar, before the forced exit */
+    HO_FLAG_RUINED = 1,         /* equity reached zero; frozen from there */
+    HO_FLAG_CENSORED = 2,       /* the deepest drawdown had not recovered at the end */
+    HO_FLAG_TAIL_TOO_SMALL = 4, /* fewer than 5 returns in the VaR tail */
+    HO_FLAG_SHORT_SAMPLE = 8,   /* under 30 days: CAGR and Calmar explode */
+    HO_FLAG_NAN_DROPPED = 16,   /* NaN returns were dropped and counted */
+    HO_FLAG_OPEN_POSITION = 32, /* a position was open at the last bar, before the forced exit */
 };
 
 typedef struct ho_metric_set {
