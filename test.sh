@@ -1,0 +1,31 @@
+#!/bin/sh
+# Installs packages, builds, runs the tests through ctest.
+# usage: ./test.sh [--long] [--preset NAME] [ctest arguments, e.g. -R store]
+# --long also runs the tests labelled long (kill runs, Slurm, browsers, large databases).
+set -eu
+cd "$(dirname "$0")"
+long=no
+preset=release
+while [ $# -gt 0 ]; do
+    case $1 in
+    -h | --help)
+        sed -n '2,4s/^# //p' "$0"
+        exit 0
+        ;;
+    --long) long=yes ;;
+    --preset)
+        preset=${2:?--preset needs a name: release, debug, ci, asan-ubsan, tsan, cuda}
+        shift
+        ;;
+    *) break ;;
+    esac
+    shift
+done
+tools/install-packages.sh build libraries tests
+[ "$long" = no ] || tools/install-packages.sh long
+cmake --preset "$preset" -DHYPEROPT_TESTS=ON
+cmake --build --preset "$preset"
+if [ "$long" = yes ]; then
+    exec ctest --preset "$preset" "$@"
+fi
+exec ctest --preset "$preset" -LE long "$@"
