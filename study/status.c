@@ -62,7 +62,7 @@ ho_status ho_err_prefix(ho_err *err, const char *format, ...)
         return HO_EINVAL;
     }
     char before[HO_ERR_TEXT];
-    char joined[2 * HO_ERR_TEXT];
+    char joined[2 * HO_ERR_TEXT + 2];
     va_list args;
     va_start(args, format);
     (void)vsnprintf(before, sizeof before, format, args);
