@@ -18,6 +18,7 @@
 #include "kernels/env/config.h"
 #include "kernels/metrics/metric_table.h"
 #include "kernels/shapes.h"
+#include "kernels/trade.h"
 #include "study/status.h"
 
 #ifdef __cplusplus
@@ -75,6 +76,7 @@ typedef struct ho_market_data {
     const double *roll_jump; /* [T] price jump on entering bar t from a contract roll; or NULL */
     const uint8_t *split;    /* [T] 1: no episode or window may cross from t-1 to t; or NULL */
     const double *funding;   /* [T] rate on notional at the close of t; or NULL */
+    const double *sigma;     /* [T] volatility to use instead of the rolling one; or NULL */
     int has_volume;
 } ho_market_data;
 
@@ -132,6 +134,7 @@ typedef struct ho_epoch_stat {
     int64_t exposure_count[HO_EXPOSURES], order_count[HO_ORDERS], urgency_count[HO_URGENCIES];
     int64_t ended_ruin, ended_window, ended_length, ended_barrier;        /* episodes */
     int64_t exit_profit, exit_stop, exit_time, exit_session, exit_signal; /* closed trades */
+    double kelly_share; /* share of size that the next epoch uses (env.kelly_share) */
     double loss_mean, loss_last, grad_norm;
     double q_mean, q_std, q_min, q_max;
     double epsilon, td_error_mean, learning_rate;
@@ -181,36 +184,20 @@ typedef struct ho_backtest_request {
     unsigned want;          /* HO_WANT_* */
 } ho_backtest_request;
 
-typedef enum ho_exit_reason {
-    HO_EXIT_NONE,
-    HO_EXIT_SIGNAL,
-    HO_EXIT_STOP,
-    HO_EXIT_PROFIT,
-    HO_EXIT_TIME,
-    HO_EXIT_SESSION,
-    HO_EXIT_END,
-} ho_exit_reason;
-
-/* A round trip, flat to flat or to a reversal. P&L in money; net = pnl - fees. */
-typedef struct ho_trade {
-    int64_t entry_bar, exit_bar;
-    double entry_price, exit_price; /* entry: average */
-    int32_t side;                   /* +1 long, -1 short */
-    int32_t reason;                 /* ho_exit_reason */
-    double quantity, max_quantity;  /* units: opened in all, largest held */
-    double pnl, fees, net;
-} ho_trade;
-
 typedef struct ho_backtest_result {
     ho_metric_set metrics;
     double initial_capital, final_equity;
-    /* parts: realised + unrealised - fees - funding - roll = total P&L; spread, impact and rounding
-     * are inside realised and unrealised and reported beside them */
+    /* parts: realised + unrealised - fees - funding = total P&L; spread, impact and rounding are
+     * inside realised and unrealised and reported beside them. The window's end closes what is
+     * open, so unrealised is 0 there; open_pnl keeps what it was */
     double realised, unrealised, fees, spread, impact, rounding, funding;
+    double open_pnl; /* of the position that the window's end closed, at its last mark */
+    double traded;   /* notional of all fills, money */
     int64_t steps, trades_closed, ambiguous_bars;
+    int64_t position_changes; /* bars in which the position changed */
     int32_t ruined;
     int64_t action_count[HO_ACTIONS];
-    int64_t exit_count[7]; /* by ho_exit_reason */
+    int64_t exit_count[HO_EXIT_REASONS];
     /* arrays owned by the result, NULL unless wanted */
     int64_t sessions;
     double *session_return; /* [sessions] simple returns */

@@ -45,6 +45,8 @@ typedef struct ho_env_config {
     double resize_band;     /* sizing.resize_band, relative change */
     double kelly_fraction;  /* sizing.kelly_fraction */
     int32_t kelly_min_trades;
+    double kelly_share;    /* share of max_lots in force with Kelly sizing: 1 until there are
+                              kelly_min_trades, then set by the lane at each epoch's end */
     int32_t cooldown;      /* env.cooldown, bars after a stop */
     double max_leverage;   /* env.max_leverage */
     double cash_reserve;   /* env.cash_reserve, share of equity */

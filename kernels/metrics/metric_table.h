@@ -5,6 +5,10 @@
 #ifndef HO_KERNELS_METRICS_METRIC_TABLE_H
 #define HO_KERNELS_METRICS_METRIC_TABLE_H
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* id, name, direction (+1 more is better, -1 less is better, 0 neither), unit, convention */
 #define HO_METRIC_MAP(X)                                                                           \
     X(SHARPE, "sharpe", +1, "ratio", "session returns, ddof 1, x sqrt(sessions per year), rf 0")   \
@@ -79,4 +83,19 @@ typedef struct ho_metric_set {
     unsigned flags;                        /* HO_FLAG_* */
 } ho_metric_set;
 
+/* Rows of the table. metric in [0, HO_METRIC_COUNT). */
+const char *ho_metric_name(ho_metric metric);
+int ho_metric_direction(ho_metric metric);
+const char *ho_metric_unit(ho_metric metric);
+const char *ho_metric_convention(ho_metric metric);
+
+/* The metric of that name, or -1. */
+int ho_metric_find(const char *name);
+
+/* "flat", "no_trades", ...; "" for a defined value. */
+const char *ho_metric_reason_name(unsigned char reason);
+
+#ifdef __cplusplus
+}
+#endif
 #endif
