@@ -12,6 +12,10 @@
 extern "C" {
 #endif
 
+/* Smallest normal double: adding it to a price or to money changes no bit, yet it is not 0, so a
+ * back-adjusted roll pays its two fees and moves nothing. */
+#define HO_ROLL_ADJUSTED 0x1p-1022
+
 /* Facts of the instrument that a file may state; 0 where it does not. */
 typedef struct ho_instrument {
     char symbol[72];
@@ -24,7 +28,8 @@ typedef struct ho_bars {
     int64_t *open_ns;  /* [T] UTC nanoseconds since 1970, start of the interval */
     double *ohlcv;     /* [T, 5] open, high, low, close, volume */
     int32_t *session;  /* [T] trading-day index from 0 */
-    double *roll_jump; /* [T] price jump on entering bar t; NULL without rolls */
+    double *roll_jump; /* [T] price jump on entering bar t, 0 where no roll; NULL without rolls.
+                        * HO_ROLL_ADJUSTED: a roll whose jump is already out of the prices */
     uint8_t *split;    /* [T] 1: nothing may cross from t-1 to t; NULL without splits */
     double *funding;   /* [T] rate on notional at the close of t; NULL without */
     int extra_count;   /* the user's own columns (features.extra) */
@@ -35,6 +40,7 @@ typedef struct ho_bars {
     double sessions_per_year; /* 252, or 365 round the clock */
     char timezone[64];        /* IANA name of the session calendar */
     char sha256[65];          /* of the file's bytes, hex (files concatenated: of their hashes) */
+    char settings[65];        /* hash of the [data] settings that shaped these bars */
     ho_instrument instrument;
 } ho_bars;
 
