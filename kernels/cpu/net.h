@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Forward and backward passes of one network over a block of rows (kernels/agents/net_layout.h
+ * says which layers there are). Single-threaded; callers share work out over blocks of fixed size.
+ * Compiled a second time in double for the gradient checks.
+ *
+ *   parameters [size] --pack--> ho_net_pack --forward--> ho_net_rows.act
+ *   ho_net_rows.delta[MAIN1, VALUE1] --backward--> gradient [size]
+ *
+ * A pack holds what the products read: both orientations of the effective weights (noise already
+ * in them). It must be rebuilt after every change of the parameters. */
+#ifndef HO_KERNELS_CPU_NET_H
+#define HO_KERNELS_CPU_NET_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/agents/net_layout.h"
+#include "kernels/cpu/carve.h"
+#include "kernels/cpu/simd.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct ho_net_pack {
+    ho_real *forward[HO_LAYERS];  /* panels [ceil(out / 32), in, 32] */
+    ho_real *backward[HO_LAYERS]; /* panels [ceil(in / 32), out, 32]; NULL: forward only */
+    ho_real *bias[HO_LAYERS];     /* [out padded to 32] */
+} ho_net_pack;
+
+/* Outputs of every layer for a block of rows, and the gradients on them.
+ * act[MAIN1] and act[VALUE1] are the raw outputs, without activation. */
+typedef struct ho_net_rows {
+    int32_t capacity;
+    int32_t x_row;             /* elements between rows of the input */
+    int32_t row[HO_LAYERS];    /* elements between rows of a layer's outputs */
+    ho_real *act[HO_LAYERS];   /* [capacity, row] */
+    ho_real *delta[HO_LAYERS]; /* [capacity, row]; NULL: forward only */
+} ho_net_rows;
+
+/* Elements between rows of a block of `width` columns: whole panels, and an odd number of cache
+ * lines so that a column does not fall into few cache sets. */
+int32_t ho_net_row(int32_t width);
+
+void ho_net_pack_carve(ho_net_pack *pack, const ho_net_layout *net, int with_backward,
+                       ho_carve *carve);
+void ho_net_rows_carve(ho_net_rows *rows, const ho_net_layout *net, int32_t capacity,
+                       int with_delta, ho_carve *carve);
+
+/* noise: [net->noise_size] factors already shaped by f, or NULL for the mean weights. */
+void ho_net_pack_fill(ho_net_pack *pack, const ho_net_layout *net, const ho_real *parameters,
+                      const ho_real *noise);
+
+enum { HO_NET_MAIN = 1, HO_NET_VALUE = 2, HO_NET_BOTH = 3 };
+
+/* x: [n, rows->x_row]. `streams` HO_NET_*: which outputs are wanted. */
+void ho_net_forward(const ho_net_layout *net, const ho_net_pack *pack, const ho_real *x, int32_t n,
+                    int streams, ho_net_rows *rows);
+
+/* From delta[MAIN1] and delta[VALUE1] (both filled by the caller) to the gradient of the effective
+ * weights; overwrites gradient [size] but for sigma's places, which ho_net_noise_gradient fills.
+ * trunk_scale multiplies what the streams hand to the shared trunk (1 / (D + 1) for branches). */
+void ho_net_backward(const ho_net_layout *net, const ho_net_pack *pack, const ho_real *x, int32_t n,
+                     ho_real trunk_scale, ho_net_rows *rows, ho_real *gradient);
+
+/* d sigma = d weight * noise: linear, so once after the blocks have been summed. */
+void ho_net_noise_gradient(const ho_net_layout *net, const ho_real *noise, ho_real *gradient);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
