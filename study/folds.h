@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Walk-forward folds: who trains on which bars, who is scored on which.
- * spec/study-toml.md [folds], spec/metrics.md section 2 "Walk-forward". All windows are [begin,
- * end) in bars of the loaded market (warm-up bars before `first` are never inside a window).
+ * All windows are [begin, end) in bars of the loaded market; warm-up bars before `first` are never
+ * inside one. A fold, with its `train` span as written from a to test.begin:
  *
- *   first        train.begin ... train.end | purge | validation | purge | test ...   holdout.begin
- * T
- */
+ *   a = train.begin .. train.end | purge | validation | purge | test .. test.end
+ *
+ * The last test window ends where the holdout begins; fold k ends `step` before fold k+1. */
 #ifndef HO_STUDY_FOLDS_H
 #define HO_STUDY_FOLDS_H
 
@@ -38,6 +38,7 @@ typedef struct ho_fold_spec {
     int count;
     ho_span test, train, step, purge, validation, holdout;
     int refit_once;     /* one agent before the first test scores every test window */
+    int stitched;       /* test windows are joined, so step < test is an error */
     int64_t purge_auto; /* largest searchable max_holding + n_step, for purge = "auto" */
 } ho_fold_spec;
 
@@ -55,8 +56,11 @@ typedef struct ho_fold_plan {
     int64_t first, T; /* usable bars are [first, T) */
 } ho_fold_plan;
 
-/* Lays the folds out, end-aligned before the holdout. session: [T] trading-day index, for spans in
- * days; split: [T] or NULL, a window that a split crosses is an error naming the bar.
+/* Lays the folds out, end-aligned before the holdout. Automatic lengths: test = bars before the
+ * holdout / (count + 4), train = 4 test, step = test. A share is of the usable bars, validation's
+ * of its train window. session: [T] trading-day index, needed for spans in days, else NULL. split:
+ * [T] or NULL: a validation, test or holdout window that a split crosses is an error naming the bar
+ * (train windows may hold splits: no episode crosses one).
  * HO_ECONFIG: does not fit; err says how many bars are missing and which key to change. */
 ho_status ho_folds_plan(const ho_fold_spec *spec, int64_t first, int64_t T, const int32_t *session,
                         const uint8_t *split, ho_fold_plan *out, ho_err *err);

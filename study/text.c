@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See text.h. */
+#include "study/text.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DISTANCE_MAX = 128 }; /* longer names are compared by their beginning */
+
+static int print_shortest(double value, char *out, size_t room)
+{
+    char text[HO_TEXT_NUMBER];
+    for (int digits = 15; digits <= 17; digits++) {
+        (void)snprintf(text, sizeof text, "%.*g", digits, value);
+        if (strtod(text, NULL) == value) {
+            break;
+        }
+    }
+    return snprintf(out, room, "%s", text);
+}
+
+int ho_text_f64(double value, char *out, size_t room)
+{
+    if (isnan(value)) {
+        return snprintf(out, room, "nan");
+    }
+    if (isinf(value)) {
+        return snprintf(out, room, value > 0 ? "inf" : "-inf");
+    }
+    char text[HO_TEXT_NUMBER];
+    (void)print_shortest(value, text, sizeof text);
+    return snprintf(out, room, strpbrk(text, ".e") ? "%s" : "%s.0", text);
+}
+
+int ho_text_number(double value, char *out, size_t room)
+{
+    if (fabs(value) < 9007199254740992.0 && value == floor(value)) {
+        return snprintf(out, room, "%" PRId64, (int64_t)value);
+    }
+    return ho_text_f64(value, out, room);
+}
+
+/* Copies text without the underscores that stand between two digits; false: no number. */
+static bool digits_only(const char *text, char *out, size_t room)
+{
+    size_t n = 0;
+    for (size_t i = 0; text[i]; i++) {
+        if (text[i] == '_') {
+            if (i == 0 || !isdigit((unsigned char)text[i - 1]) ||
+                !isdigit((unsigned char)text[i + 1])) {
+                return false;
+            }
+            continue;
+        }
+        if (n + 1 >= room) {
+            return false;
+        }
+        out[n++] = text[i];
+    }
+    out[n] = '\0';
+    return n > 0;
+}
+
+bool ho_text_parse_i64(const char *text, int64_t *out)
+{
+    char digits[64];
+    char *end = NULL;
+    if (!text || !digits_only(text, digits, sizeof digits) ||
+        strspn(digits, "+-0123456789") != strlen(digits)) {
+        return false;
+    }
+    errno = 0;
+    long long value = strtoll(digits, &end, 10);
+    if (errno || end == digits || *end) {
+        return false;
+    }
+    *out = value;
+    return true;
+}
+
+bool ho_text_parse_f64(const char *text, double *out)
+{
+    char digits[400];
+    char *end = NULL;
+    if (!text || !digits_only(text, digits, sizeof digits)) {
+        return false;
+    }
+    const char *body = digits + (digits[0] == '+' || digits[0] == '-');
+    bool word = strcmp(body, "inf") == 0 || strcmp(body, "nan") == 0;
+    if (!word && strspn(digits, "+-0123456789.eE") != strlen(digits)) {
+        return false;
+    }
+    double value = strtod(digits, &end);
+    if (end == digits || *end || (isinf(value) && !word)) {
+        return false;
+    }
+    *out = value;
+    return true;
+}
+
+/* Optimal string alignment. */
+int ho_text_distance(const char *a, const char *b)
+{
+    int n = (int)strnlen(a, DISTANCE_MAX), m = (int)strnlen(b, DISTANCE_MAX);
+    int row[3][DISTANCE_MAX + 1];
+    for (int j = 0; j <= m; j++) {
+        row[0][j] = j;
+    }
+    for (int i = 1; i <= n; i++) {
+        int *now = row[i % 3], *last = row[(i + 2) % 3], *before = row[(i + 1) % 3];
+        now[0] = i;
+        for (int j = 1; j <= m; j++) {
+            int best = last[j - 1] + (a[i - 1] != b[j - 1]);
+            if (last[j] + 1 < best) {
+                best = last[j] + 1;
+            }
+            if (now[j - 1] + 1 < best) {
+                best = now[j - 1] + 1;
+            }
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+                before[j - 2] + 1 < best) {
+                best = before[j - 2] + 1;
+            }
+            now[j] = best;
+        }
+    }
+    return row[n % 3][m];
+}
+
+char *ho_text_copy(const char *text)
+{
+    return text ? strdup(text) : NULL;
+}
