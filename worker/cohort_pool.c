@@ -1,0 +1,753 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Lanes, slots and turns; see cohort_pool.h. Scoring of windows is in lane_score.c. */
+#include "worker/cohort_pool.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "study/log.h"
+#include "worker/lane_score.h"
+
+enum {
+    MAX_COHORTS = 8,
+    GPU_LANES = 128,      /* more lanes gain nothing: spec/gpu-lab.md, rates at K = 32 and 128 */
+    MEMORY_SHARE_PCT = 90 /* of what is free: the rest is for backtests and the driver */
+};
+
+struct slot {
+    ho_trial_run *run; /* NULL: free */
+    int lane;
+};
+
+struct cohort {
+    ho_cohort_key key;
+    ho_cohort *cohort;
+    int capacity, active;
+    struct slot *slot;    /* [capacity] */
+    ho_epoch_stat *stats; /* [capacity] */
+};
+
+/* A trial and the cohort its lanes live in; the cohort is chosen at its first start. */
+struct entry {
+    ho_trial_run *run;
+    struct cohort *cohort;
+    bool failed; /* leaves at the end of this step */
+    bool waits;  /* found no room in this admission */
+};
+
+/* 1. A cohort's active slots hold lanes of entries in `entry`.  2. entry is in order of arrival. */
+struct ho_pool {
+    ho_pool_options options;
+    bool cpu;
+    int threads;
+    int auto_lanes; /* what "auto" gave last; 0 before */
+    struct cohort *cohort[MAX_COHORTS];
+    int cohorts, turn;
+    struct entry *entry;
+    int entries, room;
+};
+
+static int64_t monotonic_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static int min_int(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+ho_status ho_pool_create(ho_pool **out, const ho_pool_options *options, ho_err *err)
+{
+    *out = NULL;
+    ho_device_info info;
+    ho_status rc = ho_backend_info(options->backend, &info, err);
+    if (rc != HO_OK) {
+        return rc;
+    }
+    ho_pool *pool = calloc(1, sizeof *pool);
+    if (!pool) {
+        return ho_err_set(err, HO_ENOMEM, "out of memory for the lanes");
+    }
+    pool->options = *options;
+    pool->cpu = info.sm == 0;
+    pool->threads = info.processors > 0 ? info.processors : 1;
+    *out = pool;
+    return HO_OK;
+}
+
+/* ---- cohorts ------------------------------------------------------------------------------- */
+
+static void cohort_destroy(struct cohort **cohort)
+{
+    if (*cohort) {
+        ho_cohort_destroy(&(*cohort)->cohort);
+        free((*cohort)->slot);
+        free((*cohort)->stats);
+        free(*cohort);
+        *cohort = NULL;
+    }
+}
+
+static void remove_cohort(ho_pool *pool, int i)
+{
+    cohort_destroy(&pool->cohort[i]);
+    pool->cohorts--;
+    memmove(&pool->cohort[i], &pool->cohort[i + 1],
+            (size_t)(pool->cohorts - i) * sizeof pool->cohort[0]);
+}
+
+static bool cohort_in_use(const ho_pool *pool, const struct cohort *cohort)
+{
+    for (int i = 0; i < pool->entries; i++) {
+        if (pool->entry[i].cohort == cohort && !pool->entry[i].failed) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Destroys the oldest cohort that no trial uses; false when there is none. */
+static bool evict_idle(ho_pool *pool)
+{
+    for (int i = 0; i < pool->cohorts; i++) {
+        if (!cohort_in_use(pool, pool->cohort[i])) {
+            remove_cohort(pool, i);
+            return true;
+        }
+    }
+    return false;
+}
+
+static int gcd(int a, int b)
+{
+    return b == 0 ? a : gcd(b, a % b);
+}
+
+int ho_pool_lane_capacity(const ho_pool *pool, int trial_lanes)
+{
+    if (pool->options.lanes > 0) {
+        return pool->options.lanes;
+    }
+    if (pool->auto_lanes > 0) {
+        return pool->auto_lanes;
+    }
+    if (!pool->cpu) {
+        return GPU_LANES;
+    }
+    /* Whole trials whose lanes fill the threads evenly, as long as that is not absurdly many. */
+    int whole = trial_lanes / gcd(trial_lanes, pool->threads) * pool->threads;
+    int bound = trial_lanes > 4 * pool->threads ? trial_lanes : 4 * pool->threads;
+    return whole <= bound ? whole : bound / trial_lanes * trial_lanes;
+}
+
+/* Slots for a new cohort of this key from free memory. 0: not even one. */
+static ho_status plan_capacity(ho_pool *pool, const ho_cohort_key *key, int trial_lanes, int *out,
+                               ho_err *err)
+{
+    *out = 0;
+    size_t per_lane = 0, fixed = 0;
+    ho_device_info info;
+    ho_status rc = ho_cohort_memory(pool->options.backend, key, &per_lane, &fixed, err);
+    if (rc != HO_OK || (rc = ho_backend_info(pool->options.backend, &info, err)) != HO_OK) {
+        return rc;
+    }
+    size_t usable = info.memory_free / 100 * MEMORY_SHARE_PCT;
+    size_t fits = usable > fixed && per_lane > 0 ? (usable - fixed) / per_lane : 0;
+    int wanted = ho_pool_lane_capacity(pool, trial_lanes);
+    *out = fits < (size_t)wanted ? (int)fits : wanted;
+    return HO_OK;
+}
+
+static ho_status cohort_create(ho_pool *pool, const ho_cohort_key *key, int capacity,
+                               struct cohort **out, ho_err *err)
+{
+    struct cohort *cohort = calloc(1, sizeof *cohort);
+    ho_status rc = HO_ENOMEM;
+    if (!cohort) {
+        return ho_err_set(err, HO_ENOMEM, "out of memory for a cohort");
+    }
+    cohort->key = *key;
+    cohort->capacity = capacity;
+    cohort->slot = calloc((size_t)capacity, sizeof *cohort->slot);
+    cohort->stats = calloc((size_t)capacity, sizeof *cohort->stats);
+    if (cohort->slot && cohort->stats) {
+        rc = ho_cohort_create(pool->options.backend, pool->options.market, key, capacity,
+                              &cohort->cohort, err);
+    }
+    if (rc != HO_OK) {
+        cohort_destroy(&cohort);
+    }
+    *out = cohort;
+    return rc;
+}
+
+/* A cohort of this key: a held one, or a new one as large as memory allows. HO_EAGAIN: no room
+ * until another cohort becomes idle. HO_ENOMEM: not even one lane fits an empty device. */
+static ho_status cohort_for(ho_pool *pool, const ho_cohort_key *key, int trial_lanes,
+                            struct cohort **out, ho_err *err)
+{
+    *out = NULL;
+    for (int i = 0; i < pool->cohorts; i++) {
+        if (memcmp(&pool->cohort[i]->key, key, sizeof *key) == 0) {
+            *out = pool->cohort[i];
+            return HO_OK;
+        }
+    }
+    if (pool->cohorts == MAX_COHORTS && !evict_idle(pool)) {
+        return HO_EAGAIN;
+    }
+    int capacity = 0;
+    ho_status rc = plan_capacity(pool, key, trial_lanes, &capacity, err);
+    while (rc == HO_OK && capacity < trial_lanes && evict_idle(pool)) {
+        rc = plan_capacity(pool, key, trial_lanes, &capacity, err);
+    }
+    if (rc != HO_OK) {
+        return rc;
+    }
+    for (rc = HO_ENOMEM; capacity > 0; capacity /= 2) {
+        rc = cohort_create(pool, key, capacity, out, err);
+        while (rc == HO_ENOMEM && evict_idle(pool)) {
+            rc = cohort_create(pool, key, capacity, out, err);
+        }
+        if (rc != HO_ENOMEM) {
+            break;
+        }
+        ho_log(HO_LOG_WARN, "cohort", "out of memory with %d lanes, halving", capacity);
+    }
+    if (rc == HO_ENOMEM) {
+        return pool->cohorts > 0 ? HO_EAGAIN
+                                 : ho_err_set(err, HO_ENOMEM,
+                                              "not even one agent of this shape fits the device; "
+                                              "make replay_capacity, episodes or hidden1 smaller");
+    }
+    if (rc == HO_OK) {
+        pool->cohort[pool->cohorts++] = *out;
+        if (pool->options.lanes == 0 && !pool->cpu) {
+            pool->auto_lanes = capacity;
+        }
+        ho_log(HO_LOG_INFO, "cohort", "created lanes=%d hidden1=%d hidden2=%d batch=%d", capacity,
+               key->hidden1, key->hidden2, key->batch);
+    }
+    return rc;
+}
+
+/* ---- trials -------------------------------------------------------------------------------- */
+
+ho_status ho_pool_add(ho_pool *pool, ho_trial_plan **plan, ho_err *err)
+{
+    ho_trial_run *run = NULL;
+    for (int i = 0; i < pool->entries; i++) {
+        const ho_trial_plan *held = pool->entry[i].run->plan;
+        if (held->number == (*plan)->number && held->attempt == (*plan)->attempt) {
+            ho_trial_plan_destroy(plan);
+            return ho_err_set(err, HO_EINVAL, "trial %lld attempt %d is here already",
+                              (long long)held->number, held->attempt);
+        }
+    }
+    if (pool->entries == pool->room) {
+        int room = pool->room > 0 ? 2 * pool->room : 16;
+        struct entry *grown = realloc(pool->entry, (size_t)room * sizeof *grown);
+        if (!grown) {
+            ho_trial_plan_destroy(plan);
+            return ho_err_set(err, HO_ENOMEM, "out of memory for a trial");
+        }
+        pool->entry = grown;
+        pool->room = room;
+    }
+    ho_status rc = ho_trial_run_create(&run, plan, err);
+    if (rc == HO_OK) {
+        pool->entry[pool->entries++] = (struct entry){.run = run};
+    }
+    return rc;
+}
+
+/* Frees the slots of a trial's running lanes. */
+static void stop_lanes(struct entry *entry)
+{
+    for (int i = 0; entry->cohort && i < entry->run->plan->lanes; i++) {
+        ho_lane_run *lane = &entry->run->lane[i];
+        if (lane->phase == HO_LANE_RUNNING) {
+            (void)ho_lane_stop(entry->cohort->cohort, lane->slot);
+            entry->cohort->slot[lane->slot].run = NULL;
+            entry->cohort->active--;
+            lane->slot = -1;
+            lane->phase = HO_LANE_FINISHED;
+        }
+    }
+}
+
+static void remove_entry(ho_pool *pool, int i)
+{
+    stop_lanes(&pool->entry[i]);
+    ho_trial_run_destroy(&pool->entry[i].run);
+    pool->entries--;
+    memmove(&pool->entry[i], &pool->entry[i + 1],
+            (size_t)(pool->entries - i) * sizeof pool->entry[0]);
+}
+
+void ho_pool_destroy(ho_pool **pool)
+{
+    if (!pool || !*pool) {
+        return;
+    }
+    while ((*pool)->entries > 0) {
+        remove_entry(*pool, (*pool)->entries - 1);
+    }
+    while ((*pool)->cohorts > 0) {
+        remove_cohort(*pool, (*pool)->cohorts - 1);
+    }
+    free((*pool)->entry);
+    free(*pool);
+    *pool = NULL;
+}
+
+bool ho_pool_drop(ho_pool *pool, int64_t number, int32_t attempt)
+{
+    for (int i = 0; i < pool->entries; i++) {
+        const ho_trial_plan *plan = pool->entry[i].run->plan;
+        if (plan->number == number && (attempt == 0 || plan->attempt == attempt)) {
+            remove_entry(pool, i);
+            return true;
+        }
+    }
+    return false;
+}
+
+static void fail_entry(ho_pool *pool, struct entry *entry, ho_trial_failure failure)
+{
+    if (entry->failed) {
+        return; /* the first lane's reason stands */
+    }
+    entry->failed = true;
+    if (failure.lane >= 0) {
+        failure.fold = failure.lane / entry->run->plan->seeds;
+        failure.seed = failure.lane % entry->run->plan->seeds;
+        failure.epoch = entry->run->lane[failure.lane].epoch;
+    }
+    stop_lanes(entry);
+    pool->options.sink.failed(pool->options.sink.user, entry->run, &failure);
+}
+
+static void fail_with(ho_pool *pool, struct entry *entry, ho_status rc, int lane, const ho_err *err)
+{
+    ho_failure_kind kind = HO_FAILURE_INTERNAL;
+    if (rc == HO_EGPU) {
+        kind = HO_FAILURE_DEVICE;
+    } else if (rc == HO_ENOMEM) {
+        kind = HO_FAILURE_OOM;
+    } else if (rc == HO_EINVAL || rc == HO_ECONFIG || rc == HO_EUNSUPPORTED) {
+        kind = HO_FAILURE_CONFIG;
+    }
+    fail_entry(pool, entry,
+               (ho_trial_failure){.kind = kind,
+                                  .lane = lane,
+                                  .fold = -1,
+                                  .seed = -1,
+                                  .update = -1,
+                                  .reason = err->text[0] ? err->text : ho_status_text(rc)});
+}
+
+static void sweep_failed(ho_pool *pool)
+{
+    for (int i = pool->entries - 1; i >= 0; i--) {
+        if (pool->entry[i].failed) {
+            remove_entry(pool, i);
+        }
+    }
+}
+
+/* ---- admission ----------------------------------------------------------------------------- */
+
+static int waiting_lanes(const ho_trial_run *run)
+{
+    int n = 0;
+    for (int i = 0; i < run->plan->lanes; i++) {
+        n += run->lane[i].phase == HO_LANE_WAITING;
+    }
+    return n;
+}
+
+int ho_pool_active_lanes(const ho_pool *pool)
+{
+    int n = 0;
+    for (int i = 0; i < pool->cohorts; i++) {
+        n += pool->cohort[i]->active;
+    }
+    return n;
+}
+
+int ho_pool_waiting_lanes(const ho_pool *pool)
+{
+    int n = 0;
+    for (int i = 0; i < pool->entries; i++) {
+        n += pool->entry[i].failed ? 0 : waiting_lanes(pool->entry[i].run);
+    }
+    return n;
+}
+
+/* Lanes that must start in one epoch: the trial, or a fold of it, or one. */
+static int group_size(const ho_trial_plan *plan, int capacity)
+{
+    if (plan->lanes <= capacity) {
+        return plan->lanes;
+    }
+    return plan->seeds <= capacity ? plan->seeds : 1;
+}
+
+static ho_status start_lane(struct cohort *cohort, ho_trial_run *run, int lane, ho_err *err)
+{
+    ho_lane_run *state = &run->lane[lane];
+    int slot = 0;
+    while (cohort->slot[slot].run) {
+        slot++;
+    }
+    ho_status rc = HO_OK;
+    if (state->blob) {
+        rc = ho_lane_restore(cohort->cohort, slot, &run->plan->lane[lane], state->blob,
+                             state->blob_size, err);
+        free(state->blob);
+        state->blob = NULL;
+    } else {
+        rc = ho_lane_start(cohort->cohort, slot, &run->plan->lane[lane], err);
+    }
+    if (rc != HO_OK) {
+        return rc;
+    }
+    cohort->slot[slot] = (struct slot){.run = run, .lane = lane};
+    cohort->active++;
+    state->slot = slot;
+    state->phase = HO_LANE_RUNNING;
+    if (run->started_ns == 0) {
+        run->started_ns = monotonic_ns();
+    }
+    return HO_OK;
+}
+
+enum admission { ADMITTED, WAITS_FOR_SLOTS, WAITS_FOR_DEVICE };
+
+/* Starts what fits of one trial. */
+static enum admission admit_entry(ho_pool *pool, struct entry *entry)
+{
+    ho_err err = {0};
+    ho_trial_run *run = entry->run;
+    int waiting = waiting_lanes(run);
+    if (waiting == 0 || entry->failed) {
+        return ADMITTED;
+    }
+    int active = ho_pool_active_lanes(pool);
+    int budget = ho_pool_lane_capacity(pool, run->plan->lanes);
+    if (active > 0 && active + group_size(run->plan, budget) > budget) {
+        return WAITS_FOR_DEVICE;
+    }
+    if (!entry->cohort) {
+        ho_status rc = cohort_for(pool, &run->plan->key, run->plan->lanes, &entry->cohort, &err);
+        if (rc == HO_EAGAIN) {
+            return WAITS_FOR_DEVICE;
+        }
+        if (rc != HO_OK) {
+            fail_with(pool, entry, rc, -1, &err);
+            return ADMITTED;
+        }
+    }
+    struct cohort *cohort = entry->cohort;
+    int group = group_size(run->plan, cohort->capacity);
+    for (int lane = 0; lane < run->plan->lanes && waiting > 0; lane++) {
+        if (run->lane[lane].phase != HO_LANE_WAITING) {
+            continue;
+        }
+        int left = min_int(group, waiting);
+        if (cohort->capacity - cohort->active < left) {
+            return WAITS_FOR_SLOTS;
+        }
+        for (int i = 0; i < left; i++, lane++) {
+            ho_status rc = start_lane(cohort, run, lane, &err);
+            if (rc != HO_OK) {
+                fail_with(pool, entry, rc, lane, &err);
+                return ADMITTED;
+            }
+        }
+        waiting -= left;
+        lane--;
+    }
+    return ADMITTED;
+}
+
+/* First come, first served: behind a trial that waits for slots nobody of its key may slip in,
+ * behind one that waits for the device nobody at all. */
+static void admit(ho_pool *pool)
+{
+    for (int i = 0; i < pool->entries; i++) {
+        struct entry *entry = &pool->entry[i];
+        entry->waits = false;
+        for (int k = 0; k < i && !entry->waits; k++) {
+            entry->waits =
+                pool->entry[k].waits && memcmp(&pool->entry[k].run->plan->key,
+                                               &entry->run->plan->key, sizeof(ho_cohort_key)) == 0;
+        }
+        if (entry->waits) {
+            continue;
+        }
+        enum admission admission = admit_entry(pool, entry);
+        entry->waits = admission != ADMITTED;
+        if (admission == WAITS_FOR_DEVICE) {
+            break;
+        }
+    }
+}
+
+/* ---- one epoch ----------------------------------------------------------------------------- */
+
+static struct entry *entry_of(ho_pool *pool, const ho_trial_run *run)
+{
+    for (int i = 0; i < pool->entries; i++) {
+        if (pool->entry[i].run == run) {
+            return &pool->entry[i];
+        }
+    }
+    return NULL;
+}
+
+static void fail_cohort(ho_pool *pool, const struct cohort *cohort, ho_status rc, const ho_err *err)
+{
+    for (int i = 0; i < pool->entries; i++) {
+        if (pool->entry[i].cohort == cohort || rc == HO_EGPU) {
+            fail_with(pool, &pool->entry[i], rc, -1, err);
+        }
+    }
+}
+
+static const char *guard_text(int guard)
+{
+    switch (guard) {
+    case HO_GUARD_LOSS:
+        return "the loss was not finite or above loss_ceiling";
+    case HO_GUARD_GRADIENT:
+        return "the gradient was not finite";
+    case HO_GUARD_VANISHED:
+        return "the gradient stayed below grad_floor";
+    case HO_GUARD_Q:
+        return "|Q| exceeded q_ceiling";
+    default:
+        return "the guard stopped it";
+    }
+}
+
+static void fail_diverged(ho_pool *pool, const struct slot *slot, const ho_epoch_stat *stat)
+{
+    char reason[256];
+    const ho_trial_plan *plan = slot->run->plan;
+    snprintf(reason, sizeof reason, "diverged in fold %d, seed %d, epoch %d, update %lld: %s",
+             slot->lane / plan->seeds, slot->lane % plan->seeds, stat->epoch,
+             (long long)stat->guard_update, guard_text(stat->guard));
+    fail_entry(pool, entry_of(pool, slot->run),
+               (ho_trial_failure){.kind = HO_FAILURE_DIVERGED,
+                                  .lane = slot->lane,
+                                  .update = stat->guard_update,
+                                  .reason = reason});
+}
+
+static bool is_validation_epoch(const ho_trial_plan *plan, int epoch, int lane)
+{
+    const ho_window *w = &plan->validation[lane / plan->seeds];
+    return w->end > w->begin && (epoch % plan->eval_every == 0 || epoch == plan->epochs);
+}
+
+/* Slots of the cohort whose lane has just done an epoch that is scored on validation. */
+static ho_status score_validation(ho_pool *pool, struct cohort *cohort, double *value, ho_err *err)
+{
+    ho_lane_ref *ref = calloc((size_t)cohort->capacity, sizeof *ref);
+    int *where = calloc((size_t)cohort->capacity, sizeof *where);
+    double *scored = calloc((size_t)cohort->capacity * HO_PLAN_OBJECTIVES, sizeof *scored);
+    ho_status rc = ref && where && scored ? HO_OK : ho_err_set(err, HO_ENOMEM, "out of memory");
+    int n = 0;
+    for (int i = 0; rc == HO_OK && i < cohort->capacity; i++) {
+        struct slot *s = &cohort->slot[i];
+        if (s->run && is_validation_epoch(s->run->plan, s->run->lane[s->lane].epoch + 1, s->lane)) {
+            ref[n] = (ho_lane_ref){.run = s->run, .lane = s->lane};
+            where[n++] = i;
+        }
+    }
+    if (rc == HO_OK && n > 0) {
+        rc = ho_score_validation(pool->options.market, cohort->cohort, ref, n, scored, err);
+    }
+    for (int i = 0; rc == HO_OK && i < n; i++) {
+        memcpy(value + (size_t)where[i] * HO_PLAN_OBJECTIVES,
+               scored + (size_t)i * HO_PLAN_OBJECTIVES, HO_PLAN_OBJECTIVES * sizeof *value);
+    }
+    free(scored);
+    free(where);
+    free(ref);
+    return rc;
+}
+
+/* Remembers the weights of the best validation epoch, for select = "best_validation". */
+static ho_status keep_best(struct cohort *cohort, ho_trial_run *run, int lane, double value,
+                           ho_err *err)
+{
+    ho_lane_run *state = &run->lane[lane];
+    if (!ho_objective_better(run->plan->objective[0], value, state->best)) {
+        return HO_OK;
+    }
+    state->best = value;
+    state->best_epoch = state->epoch;
+    if (!run->plan->select_best) {
+        return HO_OK;
+    }
+    ho_tensors_free(&state->best_weights);
+    return ho_lane_export(cohort->cohort, state->slot, &state->best_weights, err);
+}
+
+static ho_status note_epoch(ho_pool *pool, struct cohort *cohort, ho_err *err)
+{
+    size_t values = (size_t)cohort->capacity * HO_PLAN_OBJECTIVES;
+    double *value = malloc(values * sizeof *value);
+    if (!value) {
+        return ho_err_set(err, HO_ENOMEM, "out of memory");
+    }
+    for (size_t i = 0; i < values; i++) {
+        value[i] = NAN;
+    }
+    ho_status rc = score_validation(pool, cohort, value, err);
+    for (int i = 0; rc == HO_OK && i < cohort->capacity; i++) {
+        struct slot *s = &cohort->slot[i];
+        if (!s->run) {
+            continue;
+        }
+        int epoch = s->run->lane[s->lane].epoch + 1;
+        const double *row = value + (size_t)i * HO_PLAN_OBJECTIVES;
+        bool scored = is_validation_epoch(s->run->plan, epoch, s->lane);
+        rc = ho_trial_run_note(s->run, s->lane, &cohort->stats[i], scored ? row : NULL, err);
+        if (rc == HO_OK && scored) {
+            rc = keep_best(cohort, s->run, s->lane, row[0], err);
+        }
+    }
+    free(value);
+    return rc;
+}
+
+/* Scores the test windows of lanes that have done their last epoch, and frees their slots. */
+static ho_status finish_lanes(ho_pool *pool, struct cohort *cohort, ho_err *err)
+{
+    ho_lane_ref *ref = calloc((size_t)cohort->capacity, sizeof *ref);
+    if (!ref) {
+        return ho_err_set(err, HO_ENOMEM, "out of memory");
+    }
+    int n = 0;
+    ho_status rc = HO_OK;
+    for (int i = 0; rc == HO_OK && i < cohort->capacity; i++) {
+        struct slot *s = &cohort->slot[i];
+        if (!s->run || s->run->lane[s->lane].epoch < s->run->plan->epochs) {
+            continue;
+        }
+        ho_lane_run *state = &s->run->lane[s->lane];
+        if (state->best_weights.count > 0 && state->best_epoch < state->epoch) {
+            rc = ho_lane_import(cohort->cohort, i, &state->best_weights, err);
+        }
+        ref[n++] = (ho_lane_ref){.run = s->run, .lane = s->lane};
+    }
+    if (rc == HO_OK && n > 0) {
+        rc = ho_score_tests(pool->options.market, cohort->cohort, ref, n, err);
+    }
+    for (int i = 0; rc == HO_OK && i < n; i++) {
+        ho_lane_run *state = &ref[i].run->lane[ref[i].lane];
+        rc = ho_lane_export(cohort->cohort, state->slot, &state->weights, err);
+        (void)ho_lane_stop(cohort->cohort, state->slot);
+        cohort->slot[state->slot].run = NULL;
+        cohort->active--;
+        state->slot = -1;
+        state->phase = HO_LANE_FINISHED;
+        ho_tensors_free(&state->best_weights);
+        ref[i].run->finished++;
+    }
+    free(ref);
+    return rc;
+}
+
+/* Hands out complete rows and complete trials of this cohort. */
+static void emit(ho_pool *pool, const struct cohort *cohort)
+{
+    const ho_pool_sink *sink = &pool->options.sink;
+    for (int i = 0; i < pool->entries; i++) {
+        struct entry *entry = &pool->entry[i];
+        if (entry->cohort != cohort || entry->failed) {
+            continue;
+        }
+        ho_trial_epoch row;
+        while (ho_trial_run_next_row(entry->run, &row)) {
+            sink->epoch(sink->user, entry->run, &row);
+        }
+        if (entry->run->finished == entry->run->plan->lanes) {
+            entry->run->ended_ns = monotonic_ns();
+            sink->finished(sink->user, entry->run);
+            remove_entry(pool, i--);
+        }
+    }
+}
+
+static ho_status run_cohort(ho_pool *pool, struct cohort *cohort, ho_err *err)
+{
+    ho_status rc = ho_cohort_run_epoch(cohort->cohort, cohort->stats, err);
+    for (int i = 0; rc == HO_OK && i < cohort->capacity; i++) {
+        if (cohort->slot[i].run && cohort->stats[i].state == HO_LANE_DIVERGED) {
+            fail_diverged(pool, &cohort->slot[i], &cohort->stats[i]);
+        }
+    }
+    if (rc == HO_OK) {
+        rc = note_epoch(pool, cohort, err);
+    }
+    if (rc == HO_OK) {
+        rc = finish_lanes(pool, cohort, err);
+    }
+    if (rc != HO_OK) {
+        ho_log(HO_LOG_ERROR, "cohort", "epoch failed: %s", err->text);
+        fail_cohort(pool, cohort, rc, err);
+        return rc;
+    }
+    emit(pool, cohort);
+    return HO_OK;
+}
+
+ho_status ho_pool_step(ho_pool *pool, bool *worked, ho_err *err)
+{
+    *worked = false;
+    admit(pool);
+    sweep_failed(pool);
+    ho_status rc = HO_OK;
+    for (int i = 0; i < pool->cohorts; i++) {
+        struct cohort *cohort = pool->cohort[(pool->turn + i) % pool->cohorts];
+        if (cohort->active > 0) {
+            pool->turn = (pool->turn + i + 1) % pool->cohorts;
+            *worked = true;
+            rc = run_cohort(pool, cohort, err);
+            break;
+        }
+    }
+    sweep_failed(pool);
+    return rc == HO_EGPU ? rc : HO_OK;
+}
+
+/* ---- looking in ---------------------------------------------------------------------------- */
+
+int ho_pool_trials(const ho_pool *pool, const ho_trial_run **run, int room)
+{
+    int n = min_int(pool->entries, room);
+    for (int i = 0; i < n; i++) {
+        run[i] = pool->entry[i].run;
+    }
+    return n;
+}
+
+int ho_pool_keys(const ho_pool *pool, const ho_cohort_key **key, int room)
+{
+    int n = min_int(pool->cohorts, room);
+    for (int i = 0; i < n; i++) {
+        key[i] = &pool->cohort[i]->key;
+    }
+    return n;
+}

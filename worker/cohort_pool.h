@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Continuous batching (DESIGN.md, idea 2): trials enter as plans, their lanes take slots of cohorts
+ * of their key, all active lanes of a cohort advance one epoch together, and at the epoch boundary
+ * finished, pruned and diverged lanes leave and waiting ones enter.
+ *
+ * All lanes of a trial start together; a trial larger than its cohort starts fold by fold, one
+ * larger than that lane by lane. First come, first served within a key. When memory is short a new
+ * cohort evicts idle ones, then halves itself. One thread. */
+#ifndef HO_WORKER_COHORT_POOL_H
+#define HO_WORKER_COHORT_POOL_H
+
+#include "worker/trial_run.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct ho_pool ho_pool;
+
+/* Why a trial ended without a result; each has its own policy of requeueing at the coordinator. */
+typedef enum ho_failure_kind {
+    HO_FAILURE_CONFIG,   /* this configuration can never run */
+    HO_FAILURE_DIVERGED, /* the guard stopped a lane */
+    HO_FAILURE_OOM,      /* not even one lane fits */
+    HO_FAILURE_DEVICE,   /* the device context is gone */
+    HO_FAILURE_INTERNAL, /* the backend failed otherwise */
+} ho_failure_kind;
+
+typedef struct ho_trial_failure {
+    ho_failure_kind kind;
+    int32_t lane, fold, seed; /* -1 where none is meant */
+    int32_t epoch;            /* epochs done by that lane */
+    int64_t update;           /* at which the guard tripped; -1 otherwise */
+    const char *reason;       /* for people */
+} ho_trial_failure;
+
+/* Called from ho_pool_step. The run of `finished` is complete (tests, weights) and may be emptied
+ * by the callee; the pool destroys it afterwards. */
+typedef struct ho_pool_sink {
+    void *user;
+    void (*epoch)(void *user, const ho_trial_run *run, const ho_trial_epoch *row);
+    void (*finished)(void *user, ho_trial_run *run);
+    void (*failed)(void *user, const ho_trial_run *run, const ho_trial_failure *failure);
+} ho_pool_sink;
+
+typedef struct ho_pool_options {
+    ho_backend *backend;
+    ho_market *market; /* outlives the pool */
+    int lanes;         /* agents trained at once on this device; 0: from free memory */
+    ho_pool_sink sink;
+} ho_pool_options;
+
+ho_status ho_pool_create(ho_pool **out, const ho_pool_options *options, ho_err *err);
+void ho_pool_destroy(ho_pool **pool);
+
+/* Takes the plan in every case. HO_EINVAL: the trial is here already with this attempt. */
+ho_status ho_pool_add(ho_pool *pool, ho_trial_plan **plan, ho_err *err);
+
+/* Lanes stop now, between two epochs; the sink hears nothing. false: no such trial and attempt
+ * (attempt 0: any). */
+bool ho_pool_drop(ho_pool *pool, int64_t number, int32_t attempt);
+
+/* Admits what fits, then runs one epoch of the next cohort that has active lanes. *worked is false
+ * when there was nothing to run. HO_EGPU: the device is gone, every trial was reported as failed;
+ * close and leave. Other failures of the backend are failures of the trials concerned. */
+ho_status ho_pool_step(ho_pool *pool, bool *worked, ho_err *err);
+
+/* Trials held here, oldest first; the pointers stay valid until the pool changes. */
+int ho_pool_trials(const ho_pool *pool, const ho_trial_run **run, int room);
+/* Cohort keys held. */
+int ho_pool_keys(const ho_pool *pool, const ho_cohort_key **key, int room);
+int ho_pool_active_lanes(const ho_pool *pool);
+/* Lanes of trials that no slot has taken yet. */
+int ho_pool_waiting_lanes(const ho_pool *pool);
+/* Lanes this device trains at once: the option, or what "auto" gave the last cohort; before the
+ * first cohort what it would give for trials of trial_lanes. */
+int ho_pool_lane_capacity(const ho_pool *pool, int trial_lanes);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

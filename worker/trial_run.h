@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One trial while it runs on this worker: where each lane stands, the epoch rows that are not yet
+ * complete, the scores of the test windows. Scheduling is cohort_pool.h's business.
+ *
+ * A row of the trial (one epoch) is handed out only when every lane has passed that epoch, and is
+ * summed in the order of lanes, so that what a trial reports does not depend on how many of its
+ * lanes ran side by side. */
+#ifndef HO_WORKER_TRIAL_RUN_H
+#define HO_WORKER_TRIAL_RUN_H
+
+#include "worker/trial_plan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum ho_lane_phase { HO_LANE_WAITING, HO_LANE_RUNNING, HO_LANE_FINISHED } ho_lane_phase;
+
+typedef struct ho_lane_run {
+    ho_lane_phase phase;
+    int slot;                /* in the cohort, while running */
+    int32_t epoch;           /* epochs done */
+    double best;             /* best validation value, NaN before the first defined one */
+    int32_t best_epoch;      /* its epoch, 0 before */
+    ho_tensors best_weights; /* with select = "best_validation" */
+    ho_tensors weights;      /* what the test window was scored with; set when finished */
+    void *blob;              /* to restore from instead of a fresh start, or NULL */
+    size_t blob_size;
+} ho_lane_run;
+
+/* A complete row: the epoch of all lanes. */
+typedef struct ho_trial_epoch {
+    int32_t epoch;
+    ho_epoch_stat stat;               /* lanes merged, see ho_epoch_stat_merge */
+    bool scored;                      /* a validation epoch */
+    double value[HO_PLAN_OBJECTIVES]; /* mean over the lanes where it is defined; NaN: nowhere */
+    double *fold_value;               /* [agent_folds] first objective, mean over seeds; NaN */
+} ho_trial_epoch;
+
+typedef struct ho_trial_run {
+    ho_trial_plan *plan;      /* owned */
+    ho_lane_run *lane;        /* [plan->lanes] */
+    struct epoch_row **row;   /* [plan->epochs] NULL: no lane there yet, or handed out */
+    int32_t rows_out;         /* rows handed out */
+    ho_backtest_result *test; /* [folds, seeds], filled as lanes finish */
+    int32_t finished;         /* lanes */
+    int64_t started_ns;       /* monotonic; 0 before the first lane starts */
+    int64_t ended_ns;
+    int64_t experiences, updates; /* over all lanes */
+} ho_trial_run;
+
+/* Takes the plan in every case. */
+ho_status ho_trial_run_create(ho_trial_run **out, ho_trial_plan **plan, ho_err *err);
+void ho_trial_run_destroy(ho_trial_run **run);
+
+/* Notes the statistics of lane's next epoch; values: [objectives] of the validation window, or
+ * NULL in an epoch without one. HO_ENOMEM. */
+ho_status ho_trial_run_note(ho_trial_run *run, int lane, const ho_epoch_stat *stat,
+                            const double *values, ho_err *err);
+
+/* Fills *out with the next complete row and drops it here; false when there is none. The arrays of
+ * *out stay valid until the next call or destroy. */
+bool ho_trial_run_next_row(ho_trial_run *run, ho_trial_epoch *out);
+
+/* Merges n lanes' statistics in order: means of means, smallest minima, largest maxima, sums of
+ * counts; the state of the first lane that is not active. */
+void ho_epoch_stat_merge(ho_epoch_stat *out, const ho_epoch_stat *lane, int n);
+
+/* Whether value is a better objective than best (NaN: none yet); false for a NaN value. */
+bool ho_objective_better(int metric, double value, double best);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
