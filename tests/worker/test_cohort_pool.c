@@ -155,7 +155,8 @@ static const struct event *find(char kind, int64_t trial)
             return &event[i];
         }
     }
-    return NULL;
+    fail_msg("no event '%c' of trial %lld", kind, (long long)trial);
+    return event;
 }
 
 static int count(char kind, int64_t trial)
