@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Booking trades: cash, position, average entry, fees, and the round trips of the ledger.
+ * Money is float64 and the order of operations is market_ref.py's; compile without contraction. */
+#ifndef HO_KERNELS_ENV_ACCOUNT_H
+#define HO_KERNELS_ENV_ACCOUNT_H
+
+#include <math.h>
+#include <stdint.h>
+
+#include "kernels/env/barriers.h"
+#include "kernels/env/config.h"
+#include "kernels/env/orders.h"
+#include "kernels/env/state.h"
+#include "kernels/hd.h"
+
+/* What every booking in one bar needs. */
+typedef struct ho_desk {
+    const ho_env_config *c;
+    ho_account *a;
+    ho_ledger *ledger; /* or NULL */
+    ho_step_out *out;
+    ho_liquidity liquidity;
+    double sigma; /* at the bar before */
+    int32_t bar;  /* the filling bar */
+} ho_desk;
+
+static inline HO_HD double ho_fee(const ho_env_config *c, double amount, double price, int32_t kind)
+{
+    return amount * fabs(price) * c->multiplier * c->fee_bps[kind] * 1e-4 +
+           amount * c->fee_per_unit;
+}
+
+static inline HO_HD void ho_ledger_close(ho_ledger *ledger, int32_t bar, double price,
+                                         int32_t reason)
+{
+    ho_trade *t = &ledger->closed[ledger->closed_count++];
+    const ho_open_trade *open = &ledger->open;
+    t->entry_bar = open->entry_bar;
+    t->exit_bar = bar;
+    t->entry_price = open->entry_price;
+    t->exit_price = price;
+    t->side = open->side;
+    t->reason = reason;
+    t->quantity = open->quantity;
+    t->max_quantity = open->max_quantity;
+    t->pnl = open->pnl;
+    t->fees = open->fees;
+    t->net = open->pnl - open->fees;
+}
+
+static inline HO_HD void ho_ledger_open(ho_ledger *ledger, int32_t bar, double price, int32_t side,
+                                        double fees, double quantity)
+{
+    ledger->open.entry_bar = bar;
+    ledger->open.entry_price = price;
+    ledger->open.side = side;
+    ledger->open.pnl = 0.0;
+    ledger->open.fees = fees;
+    ledger->open.quantity = quantity;
+    ledger->open.max_quantity = quantity;
+}
+
+/* Books a signed trade in lots at a price. reason: of a round trip that it closes. */
+static inline HO_HD void ho_apply(ho_desk *d, int32_t lots, double price, int32_t fee_kind,
+                                  int32_t reason)
+{
+    const ho_env_config *c = d->c;
+    ho_account *a = d->a;
+    ho_ledger *ledger = d->ledger;
+    int32_t old = a->lots, now = old + lots;
+    int32_t lots_abs = lots < 0 ? -lots : lots, old_abs = old < 0 ? -old : old;
+    int32_t now_abs = now < 0 ? -now : now;
+    int32_t lots_side = lots < 0 ? -1 : 1, old_side = ho_sign((double)old);
+    double amount = (double)lots_abs * c->lot;
+    double fee = ho_fee(c, amount, price, fee_kind);
+    int32_t against = old != 0 && lots_side != old_side;
+    int32_t opened = now != 0 && (old == 0 || ho_sign((double)now) != old_side);
+    int32_t closed_trade = old != 0 && (now == 0 || opened);
+
+    a->cash -= (double)lots * c->lot * price * c->multiplier + fee;
+    if (ledger) {
+        int32_t closed = !against ? 0 : lots_abs < old_abs ? lots_abs : old_abs;
+        double close_fee = fee * (double)closed / (double)lots_abs;
+        ledger->fees += fee;
+        ledger->traded += amount * fabs(price) * c->multiplier;
+        if (closed > 0) {
+            double pnl =
+                (price - a->entry) * (double)closed * c->lot * (double)old_side * c->multiplier;
+            ledger->realised += pnl;
+            ledger->open.pnl += pnl;
+            ledger->open.fees += close_fee;
+        }
+        if (closed_trade) {
+            ho_ledger_close(ledger, d->bar, price, reason);
+        }
+        if (opened) {
+            ho_ledger_open(ledger, d->bar, price, ho_sign((double)now), fee - close_fee,
+                           (double)now_abs * c->lot);
+        }
+    }
+    if (closed_trade) {
+        d->out->exit_reason[d->out->exit_count++] = reason;
+    }
+    if (opened) {
+        a->entry = price;
+    } else if (now != 0 && !against) {
+        a->entry = (a->entry * (double)old_abs + price * (double)lots_abs) / (double)now_abs;
+        if (ledger) {
+            double held = (double)now_abs * c->lot;
+            ledger->open.fees += fee;
+            ledger->open.quantity += amount;
+            ledger->open.max_quantity =
+                held > ledger->open.max_quantity ? held : ledger->open.max_quantity;
+            ledger->open.entry_price = a->entry;
+        }
+    }
+    a->lots = now;
+    if (now == 0) {
+        a->entry = 0.0;
+        a->has &= HO_WAS_STOPPED;
+    }
+    if (opened) {
+        ho_set_barriers(c, a, d->bar, d->sigma);
+    }
+}
+
+/* Closes the whole position at the crossing price of a reference. */
+static inline HO_HD void ho_leave(ho_desk *d, double reference, int32_t reason)
+{
+    int32_t lots = d->a->lots, side = lots > 0 ? -1 : 1;
+    double price =
+        ho_crossing_price(d->c, &d->liquidity, reference, side, lots < 0 ? -lots : lots, d->ledger);
+    ho_apply(d, -lots, price, HO_FEE_TAKER, reason);
+}
+
+/* A contract roll: entry, stop and target move by the jump, equity does not; two taker fees. */
+static inline HO_HD void ho_roll(ho_desk *d, double jump, double close)
+{
+    ho_account *a = d->a;
+    double q = (double)a->lots * d->c->lot;
+    a->cash -= q * jump * d->c->multiplier;
+    double fee = 2.0 * ho_fee(d->c, fabs(q), close, HO_FEE_TAKER);
+    a->cash -= fee;
+    a->entry += jump;
+    a->target += jump;
+    a->stop += jump;
+    if (d->ledger) {
+        d->ledger->fees += fee;
+        d->ledger->open.fees += fee;
+    }
+}
+
+#endif

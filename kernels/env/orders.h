@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * From an action to a wanted trade, and the price of crossing the spread.
+ * spec/environment.md "Action" and "One step"; the order of operations is market_ref.py's. */
+#ifndef HO_KERNELS_ENV_ORDERS_H
+#define HO_KERNELS_ENV_ORDERS_H
+
+#include <math.h>
+#include <stdint.h>
+
+#include "kernels/env/config.h"
+#include "kernels/env/state.h"
+#include "kernels/hd.h"
+
+#define HO_PRICE_EPS 1e-9 /* in ticks and lots: what a price or amount may miss by rounding */
+
+typedef struct ho_order {
+    double exposure;  /* share of size, [-1, 1] */
+    int32_t kind;     /* HO_ORDER_* */
+    int32_t urgency;  /* index of urgency_fraction */
+    int32_t category; /* 0 short, 1 flat, 2 long */
+    int32_t hold;     /* 1: keep the position as it is */
+} ho_order;
+
+static inline HO_HD int32_t ho_sign(double x)
+{
+    return (x > 0.0) - (x < 0.0);
+}
+
+static inline HO_HD ho_order ho_order_target(double exposure)
+{
+    ho_order o;
+    o.exposure = exposure;
+    o.kind = HO_ORDER_MARKET;
+    o.urgency = 2;
+    o.category = 1 + ho_sign(exposure);
+    o.hold = 0;
+    return o;
+}
+
+/* Composed action: exposure * 9 + order * 3 + urgency. */
+static inline HO_HD ho_order ho_order_from_action(int32_t action)
+{
+    ho_order o = ho_order_target(0.5 * (double)(action / 9 - 2));
+    o.kind = (action / 3) % 3;
+    o.urgency = action % 3;
+    return o;
+}
+
+/* The composed index of choice e of the exposure5 set: market, aggressive. */
+static inline HO_HD int32_t ho_action_from_exposure(int32_t e)
+{
+    return e * 9 + 2;
+}
+
+static inline HO_HD double ho_round_half_away(double x)
+{
+    return x < 0.0 ? -floor(-x + 0.5) : floor(x + 0.5);
+}
+
+/* floor with rounding forgiven, cut to what an int32 amount of lots may be */
+static inline HO_HD int32_t ho_floor_lots(double x)
+{
+    double lots = floor(x + HO_PRICE_EPS);
+    return (int32_t)(lots < 2e9 ? lots : 2e9);
+}
+
+static inline HO_HD double ho_tick_up(double price, double tick)
+{
+    return tick > 0.0 ? ceil(price / tick - HO_PRICE_EPS) * tick : price;
+}
+
+static inline HO_HD double ho_tick_down(double price, double tick)
+{
+    return tick > 0.0 ? floor(price / tick + HO_PRICE_EPS) * tick : price;
+}
+
+/* To the tick that is worse for a trader of this side. */
+static inline HO_HD double ho_tick_against(double price, int32_t side, double tick)
+{
+    return side > 0 ? ho_tick_up(price, tick) : ho_tick_down(price, tick);
+}
+
+/* What filling in bar b costs beside the fee: known when the bar begins. */
+typedef struct ho_liquidity {
+    double impact_scale; /* impact_coef * sigma[b - 1]; 0 = no impact */
+    double mean_volume;  /* of the 20 bars to b - 1 */
+} ho_liquidity;
+
+/* Price paid for crossing the spread: half-spread and impact against the trader, then the tick.
+ * Books spread, impact and slippage where there is a ledger (rounding is their remainder). */
+static inline HO_HD double ho_crossing_price(const ho_env_config *c, const ho_liquidity *liquidity,
+                                             double reference, int32_t side, int32_t lots,
+                                             ho_ledger *ledger)
+{
+    double amount = (double)lots * c->lot;
+    double impact = 0.0, half, price;
+    if (liquidity->impact_scale > 0.0) {
+        double depth = liquidity->mean_volume > c->lot ? liquidity->mean_volume : c->lot;
+        impact = liquidity->impact_scale * sqrt(amount / depth);
+    }
+    if (c->spread_ticks > 0.0) {
+        half = c->spread_ticks * c->tick_size * 0.5;
+        price = reference + (double)side * (half + fabs(reference) * impact);
+    } else {
+        half = c->spread_bps * 0.5e-4;
+        price = reference + (double)side * fabs(reference) * (half + impact);
+        half = fabs(reference) * half;
+    }
+    price = ho_tick_against(price, side, c->tick_size);
+    if (ledger) {
+        double unit = amount * c->multiplier;
+        ledger->spread += half * unit;
+        ledger->impact += fabs(reference) * impact * unit;
+        ledger->slippage += (double)side * (price - reference) * unit;
+    }
+    return price;
+}
+
+/* A limit price limit_offset half-spreads behind the close, on the tick away from the market. */
+static inline HO_HD double ho_limit_price(const ho_env_config *c, double close, int32_t side)
+{
+    double limit;
+    if (c->spread_ticks > 0.0) {
+        limit = close - (double)side * c->limit_offset * (c->spread_ticks * c->tick_size * 0.5);
+    } else {
+        limit = close - (double)side * fabs(close) * c->limit_offset * c->spread_bps * 0.5e-4;
+    }
+    return ho_tick_against(limit, -side, c->tick_size);
+}
+
+/* Most lots that may be held after a trade in `bar` that grows or flips the position. */
+static inline HO_HD int32_t ho_room(const ho_env_config *c, const ho_account *a, double close,
+                                    double equity, int32_t bar)
+{
+    if (c->cooldown > 0 && (a->has & HO_WAS_STOPPED) && bar <= a->last_stop + c->cooldown) {
+        return 0;
+    }
+    if (close <= 0.0) {
+        return 0;
+    }
+    double money, per_lot;
+    if (c->margin_per_lot > 0.0) {
+        money = equity * (1.0 - c->cash_reserve);
+        per_lot = c->margin_per_lot;
+    } else {
+        money = c->max_leverage * equity * (1.0 - c->cash_reserve);
+        per_lot = close * c->multiplier * c->lot;
+    }
+    return ho_floor_lots((money > 0.0 ? money : 0.0) / per_lot);
+}
+
+/* Signed lots the order asks for, after urgency and limits; 0 for none. size: lots at exposure 1.
+ * close: of the decision bar. */
+static inline HO_HD int32_t ho_wanted_trade(const ho_env_config *c, const ho_account *a,
+                                            const ho_order *order, double size, double close,
+                                            double equity, int32_t bar)
+{
+    int32_t have = a->lots;
+    double exposure = order->exposure;
+    if (!c->allow_short && exposure < 0.0) {
+        exposure = 0.0;
+    }
+    int32_t delta = order->hold ? 0 : (int32_t)ho_round_half_away(exposure * size) - have;
+    if (delta == 0) {
+        return 0;
+    }
+    int32_t side = delta > 0 ? 1 : -1;
+    int32_t lots = ho_floor_lots(c->urgency_fraction[order->urgency] * (double)(side * delta));
+    int32_t after = have + side * (lots > 1 ? lots : 1);
+    int32_t have_abs = have < 0 ? -have : have;
+    int32_t after_abs = after < 0 ? -after : after;
+    int32_t after_side = ho_sign((double)after);
+    int32_t flips = have != 0 && after_side == -ho_sign((double)have);
+    if (after_abs > have_abs || flips) {
+        int32_t room = ho_room(c, a, close, equity, bar);
+        if (!flips && room < have_abs) {
+            room = have_abs; /* never forces a reduction */
+        }
+        if (after_abs > room) {
+            after = after_side * room;
+        }
+    }
+    return after - have;
+}
+
+#endif

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The environment: starting episodes, one step, and what follows an end. spec/environment.md.
+ * A slot's life in training:
+ *
+ *   ho_env_epoch_begin                               at every epoch's start, by the reset flags
+ *   per step: ho_env_portfolio -> action -> ho_env_step; the state before a reset is the one that
+ *             ho_env_portfolio gives now; then, if out.end, ho_env_next
+ *
+ * A slot whose `active` is 0 takes no part until the next epoch (recycle off). A backtest calls
+ * ho_env_begin_at once, ho_env_step to the window's end, and ho_env_finish. */
+#ifndef HO_KERNELS_ENV_STEP_H
+#define HO_KERNELS_ENV_STEP_H
+
+#include <math.h>
+#include <stdint.h>
+
+#include "kernels/env/diversity.h"
+#include "kernels/env/fill.h"
+#include "kernels/env/kelly.h"
+#include "kernels/env/lane.h"
+#include "kernels/env/market_view.h"
+#include "kernels/env/portfolio.h"
+#include "kernels/env/reward.h"
+#include "kernels/env/rng.h"
+#include "kernels/env/state.h"
+#include "kernels/hd.h"
+
+/* No step leads on from bar t: the window or an unsplit stretch of data ends there. */
+static inline HO_HD int32_t ho_is_last_bar(const ho_env_lane *lane, const ho_market_view *m,
+                                           int32_t t)
+{
+    return t + 1 >= lane->end || (m->bar_flags[t] & HO_BAR_SPLIT_NEXT);
+}
+
+/* Lots at exposure 1 for the decision at e->t; with volatility sizing it moves only on a change of
+ * at least resize_band. */
+static inline HO_HD void ho_env_update_size(const ho_env_lane *lane, ho_env *e)
+{
+    const ho_env_config *c = &lane->config;
+    double size = (double)c->max_lots;
+    if (c->sizing == HO_SIZING_KELLY) {
+        size *= c->kelly_share;
+    } else if (c->sizing == HO_SIZING_VOLATILITY) {
+        double sigma = lane->sigma[e->t], share = c->vol_cap;
+        if (sigma > 0.0 && c->target_vol / sigma < share) {
+            share = c->target_vol / sigma;
+        }
+        size *= share;
+        if (e->size >= 0.0 && fabs(size - e->size) < c->resize_band * e->size) {
+            size = e->size;
+        }
+    }
+    e->size = size;
+}
+
+/* A new episode at the close of bar t with a position of `exposure` bought at that close without
+ * cost. DSR moments and the size in force stay as they are. ledger: NULL, or this slot's, whose
+ * totals go on. */
+static inline HO_HD void ho_env_begin_at(const ho_env_lane *lane, const ho_market_view *m,
+                                         ho_env *e, int32_t t, double exposure, ho_ledger *ledger)
+{
+    const ho_env_config *c = &lane->config;
+    ho_account *a = &e->account;
+    double close = m->bars[(int64_t)t * HO_BAR_COLUMNS + HO_CLOSE];
+    a->cash = c->initial_capital;
+    a->entry = a->target = a->stop = 0.0;
+    a->lots = a->opened = a->expiry = a->last_stop = a->has = 0;
+    e->equity = e->anchor = c->initial_capital;
+    e->t = t;
+    e->steps = 0;
+    e->active = 1;
+    ho_diversity_clear(e);
+    ho_env_update_size(lane, e);
+    if (exposure != 0.0) {
+        ho_order order = ho_order_target(exposure);
+        a->lots = ho_wanted_trade(c, a, &order, e->size, close, e->equity, t);
+    }
+    if (a->lots != 0) {
+        a->cash -= (double)a->lots * c->lot * close * c->multiplier;
+        a->entry = close;
+        ho_set_barriers(c, a, t, lane->sigma[t]);
+        if (ledger) {
+            ho_ledger_open(ledger, t, close, ho_sign((double)a->lots), 0.0,
+                           fabs((double)a->lots * c->lot));
+        }
+    }
+}
+
+/* A fresh slot, for the first epoch of a lane or a backtest. */
+static inline HO_HD void ho_env_clear(ho_env *e)
+{
+    e->size = -1.0;
+    e->dsr_a = e->dsr_b = 0.0;
+    e->dsr_steps = 0;
+    e->active = 0;
+    e->steps = -1; /* no episode has been started */
+}
+
+/* A new episode at a random bar of the window. Counter: (step in epoch, slot, epoch). */
+static inline HO_HD void ho_env_begin(const ho_env_lane *lane, const ho_market_view *m, ho_env *e,
+                                      uint32_t step, uint32_t slot, uint32_t epoch,
+                                      ho_ledger *ledger)
+{
+    const ho_env_config *c = &lane->config;
+    ho_rng4 r = ho_rng(lane->key, step, slot, epoch, HO_RNG_START_BAR, 0);
+    int32_t room = lane->end - lane->begin - 1; /* the last bar starts nothing */
+    int32_t offset = (int32_t)ho_rng_below(r.v[0], (uint32_t)room);
+    for (int32_t i = 0; i < room && ho_is_last_bar(lane, m, lane->begin + offset); i++) {
+        offset = offset + 1 == room ? 0 : offset + 1;
+    }
+    r = ho_rng(lane->key, step, slot, epoch, HO_RNG_START_EXPOSURE, 0);
+    double exposure = 0.0;
+    if (ho_rng_double(r.v[0], r.v[1]) < c->random_start) {
+        exposure = 0.5 * (double)((int32_t)ho_rng_below(r.v[2], HO_EXPOSURES) - 2);
+    }
+    ho_env_begin_at(lane, m, e, lane->begin + offset, exposure, ledger);
+}
+
+/* An episode that goes on as a new one: the account stays, what is counted per episode restarts. */
+static inline HO_HD void ho_env_continue(ho_env *e)
+{
+    e->anchor = e->equity;
+    e->steps = 0;
+    e->active = 1;
+    ho_diversity_clear(e);
+}
+
+/* The epoch's start, by config.reset_flags: new episodes, or those that were under way. */
+static inline HO_HD void ho_env_epoch_begin(const ho_env_lane *lane, const ho_market_view *m,
+                                            ho_env *e, uint32_t slot, uint32_t epoch,
+                                            ho_ledger *ledger)
+{
+    uint32_t flags = lane->config.reset_flags;
+    if (flags & HO_RESET_DSR) {
+        e->dsr_a = e->dsr_b = 0.0;
+        e->dsr_steps = 0;
+    }
+    if (flags & HO_RESET_VOLATILITY) {
+        e->size = -1.0;
+    }
+    if ((flags & HO_RESET_PORTFOLIO) || !e->active) {
+        ho_env_begin(lane, m, e, 0, slot, epoch, ledger);
+        return;
+    }
+    if (flags & HO_RESET_DIVERSITY) {
+        ho_diversity_clear(e);
+    }
+    ho_env_update_size(lane, e); /* Kelly's share may have moved */
+}
+
+static inline HO_HD void ho_step_out_clear(ho_step_out *out)
+{
+    out->entropy = 0.0;
+    out->label = 0;
+    out->ambiguous = 0;
+    out->exit_count = 0;
+    out->end = HO_END_NONE;
+    out->terminal = 0;
+    out->truncated = 0;
+}
+
+/* How the episode ends with this step, if it does: e->t, steps and equity are the new ones. */
+static inline HO_HD void ho_env_judge_end(const ho_env_lane *lane, const ho_market_view *m,
+                                          const ho_env *e, ho_step_out *out)
+{
+    const ho_env_config *c = &lane->config;
+    int32_t barrier = 0;
+    for (int32_t i = 0; c->end_on_barrier && i < out->exit_count; i++) {
+        barrier |= out->exit_reason[i] == HO_EXIT_STOP || out->exit_reason[i] == HO_EXIT_PROFIT ||
+                   out->exit_reason[i] == HO_EXIT_TIME;
+    }
+    if (e->equity <= c->ruin_fraction * c->initial_capital) {
+        out->end = HO_END_RUIN;
+    } else if (barrier) {
+        out->end = HO_END_BARRIER;
+    } else if (ho_is_last_bar(lane, m, e->t)) {
+        out->end = HO_END_WINDOW;
+    } else if (!lane->evaluation && e->steps >= lane->length) {
+        out->end = HO_END_LENGTH;
+    }
+    out->terminal = out->end == HO_END_RUIN || (out->end == HO_END_BARRIER && c->barrier_terminal);
+    out->truncated = out->end != HO_END_NONE && !out->terminal;
+}
+
+/* One step of an active slot: the order is decided at the close of e->t and fills inside the next
+ * bar. Afterwards e is the state at that bar's close, also when the episode ended there.
+ * ring: this slot's, unused when diversity is off. curiosity: the forward model's mean squared
+ * error for (s_t, order), 0 when off. ledger: NULL, or accounts of this slot. */
+static inline HO_HD void ho_env_step(const ho_env_lane *lane, const ho_market_view *m, ho_env *e,
+                                     ho_ring ring, const ho_order *order, float curiosity,
+                                     ho_ledger *ledger, ho_step_out *out)
+{
+    const ho_env_config *c = &lane->config;
+    ho_step_out_clear(out);
+    ho_market_step(c, m, lane->sigma, &e->account, e->t, e->equity, order, e->size, ledger, out);
+    e->t++;
+    e->steps++;
+    e->equity = out->equity;
+
+    ho_reward_in in;
+    int32_t lots = e->account.lots;
+    in.ret = out->ret;
+    in.dsr = c->reward_base == HO_REWARD_DSR ? ho_dsr_step(c, e, out->ret) : 0.0;
+    in.load = (double)(lots < 0 ? -lots : lots) / (double)c->max_lots;
+    in.curiosity = curiosity;
+    in.label = out->label;
+    in.judged = 0;
+    if (ho_diversity_on(c)) {
+        ho_diversity_push(c, e, ring, order->category);
+        out->entropy = ho_entropy(e, m->n_log2_n);
+        in.judged = ho_category_total(e) >= c->diversity_warmup;
+    }
+    in.entropy = out->entropy;
+    out->reward = (float)ho_reward(c, &in);
+
+    ho_env_judge_end(lane, m, e, out);
+    if (lane->evaluation && e->steps % lane->length == 0) {
+        e->anchor = e->equity;
+    }
+    ho_env_update_size(lane, e);
+}
+
+/* After an end: starts the slot's next episode, or leaves it idle (recycle off). step: in the
+ * epoch, of the decision that comes next. An episode that only reached its length goes on with its
+ * account when portfolios persist. */
+static inline HO_HD void ho_env_next(const ho_env_lane *lane, const ho_market_view *m, ho_env *e,
+                                     const ho_step_out *out, uint32_t step, uint32_t slot,
+                                     uint32_t epoch, ho_ledger *ledger)
+{
+    const ho_env_config *c = &lane->config;
+    if (out->end == HO_END_LENGTH && !(c->reset_flags & HO_RESET_PORTFOLIO)) {
+        ho_env_continue(e);
+    } else if (c->recycle) {
+        ho_env_begin(lane, m, e, step, slot, epoch, ledger);
+    } else {
+        e->active = 0;
+    }
+}
+
+/* The end of a backtest: an open position leaves at the crossing price of the last close. before:
+ * equity one step earlier (the initial capital after a single step). */
+static inline HO_HD void ho_env_finish(const ho_env_lane *lane, const ho_market_view *m, ho_env *e,
+                                       double before, ho_ledger *ledger, ho_step_out *out)
+{
+    ho_market_finish(&lane->config, m, lane->sigma, &e->account, e->t, before, ledger, out);
+    e->equity = out->equity;
+}
+
+#endif
