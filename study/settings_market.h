@@ -12,72 +12,77 @@
     X(DATA_START, "data.start", DATE, FIXED, 0, 0, 0, NONE, "", "",                                \
       "first day or moment used; absent: the file's first")                                        \
     X(DATA_END, "data.end", DATE, FIXED, 0, 0, 0, NONE, "", "",                                    \
-      "last day used (inclusive) or moment (exclusive); absent: the file's last")                  \
+      "last day or moment used, inclusive; absent: the file's last")                               \
     X(DATA_BAR, "data.bar", DURATION, FIXED, 0, 1, 31536000, NONE, "", "s",                        \
       "resample to bars of this length; absent: as in the file")                                   \
+    X(DATA_PUBLISHER, "data.publisher", INT, FIXED, 0, 0, 65535, "0", "", "",                      \
+      "DBN publisher to take; 0: any")                                                             \
     X(DATA_TIMEZONE, "data.timezone", STRING, FIXED, 0, 0, 0, NONE, "", "",                        \
-      "IANA zone of stamps without one and of the session calendar; absent: UTC")                  \
-    X(DATA_GAPS, "data.gaps", CHOICE, FIXED, 0, 0, 0, "keep", "keep|fill|split", "",               \
-      "missing bars: keep as they are, fill flat, or let nothing cross them")                      \
-    X(DATA_VOLUME, "data.volume", CHOICE, FIXED, 0, 0, 0, "base", "base|quote|ticks|none", "",     \
-      "what the volume column counts")                                                             \
-    X(DATA_SEPARATOR, "data.separator", CHOICE, FIXED, 0, 0, 0, "auto",                            \
-      "auto|comma|semicolon|pipe|tab|space", "", "column separator")                               \
-    X(DATA_DECIMAL, "data.decimal", CHOICE, FIXED, 0, 0, 0, "auto", "auto|point|comma", "",        \
-      "decimal mark")                                                                              \
-    X(DATA_THOUSANDS, "data.thousands", CHOICE, FIXED, 0, 0, 0, "auto",                            \
-      "auto|none|comma|point|space|apostrophe", "", "thousands mark")                              \
-    X(DATA_HEADER, "data.header", CHOICE, FIXED, 0, 0, 0, "auto", "auto|yes|no", "",               \
-      "whether the first row names the columns")                                                   \
-    X(DATA_SKIP_ROWS, "data.skip_rows", INT, FIXED, AUTO, 0, 1000000, "auto", "", "rows",          \
-      "rows before the header or the first bar")                                                   \
-    X(DATA_COMMENT, "data.comment", STRING, FIXED, 0, 0, 0, "#", "", "",                           \
-      "lines that begin with this are comments")                                                   \
-    X(DATA_COLUMNS, "data.columns", STRINGS, FIXED, 0, 0, 512, "", "", "",                         \
-      "columns by position: time, date, open, high, low, close, volume, symbol, - (ignored) or "   \
-      "another name")                                                                              \
-    X(DATA_TIME_UNIT, "data.time_unit", CHOICE, FIXED, 0, 0, 0, "auto", "auto|s|ms|us|ns", "",     \
-      "unit of epoch stamps")                                                                      \
-    X(DATA_DATE_ORDER, "data.date_order", CHOICE, FIXED, 0, 0, 0, "auto", "auto|ymd|mdy|dmy", "",  \
-      "order of year, month, day in stamps")                                                       \
-    X(DATA_DST, "data.dst", CHOICE, FIXED, 0, 0, 0, "order", "order|first|second|refuse", "",      \
-      "stamps in the repeated hour: by the order of rows, or always the first or second")          \
-    X(DATA_PRICE_SCALE, "data.price_scale", FLOAT, FIXED, AUTO, 1e-12, 1e12, "auto", "", "",       \
-      "prices in the file are multiplied by this, e.g. 0.0001")                                    \
+      "IANA zone of stamps without one; absent: UTC")                                              \
+    X(DATA_SESSION_TIMEZONE, "data.session_timezone", STRING, FIXED, 0, 0, 0, NONE, "", "",        \
+      "IANA zone of the session calendar; absent: timezone, or the venue's")                       \
+    X(DATA_SESSION_START, "data.session_start", STRING, FIXED, 0, 0, 0, NONE, "", "",              \
+      "local time at which a trading day begins, e.g. \"17:00\"; absent: found from the gaps")     \
+    X(DATA_SESSION_END, "data.session_end", STRING, FIXED, 0, 0, 0, NONE, "", "",                  \
+      "local time at which it ends, e.g. \"16:00\"; bars outside are dropped")                     \
     X(DATA_LABEL, "data.label", CHOICE, FIXED, 0, 0, 0, "auto", "auto|open|close", "",             \
       "a bar's stamp is the time of its open or of its close")                                     \
+    X(DATA_DST, "data.dst", CHOICE, FIXED, 0, 0, 0, "order", "order|first|second|refuse", "",      \
+      "stamps in a repeated hour: by the order of rows, or always the first or second")            \
+    X(DATA_DATE_ORDER, "data.date_order", CHOICE, FIXED, 0, 0, 0, "auto", "auto|ymd|dmy|mdy", "",  \
+      "order of year, month and day in stamps")                                                    \
+    X(DATA_EPOCH_UNIT, "data.epoch_unit", CHOICE, FIXED, 0, 0, 0, "auto", "auto|s|ms|us|ns", "",   \
+      "unit of epoch stamps")                                                                      \
+    X(DATA_SEPARATOR, "data.separator", STRING, FIXED, 0, 0, 0, NONE, "", "",                      \
+      "column separator: \",\", \";\", \"|\" or \"tab\"; absent: found")                           \
+    X(DATA_DECIMAL, "data.decimal", STRING, FIXED, 0, 0, 0, NONE, "", "",                          \
+      "decimal mark: \".\" or \",\"; absent: found")                                               \
+    X(DATA_HEADER, "data.header", CHOICE, FIXED, 0, 0, 0, "auto", "auto|yes|no", "",               \
+      "whether the first row names the columns")                                                   \
+    X(DATA_COLUMNS, "data.columns", STRING, FIXED, 0, 0, 0, NONE, "", "",                          \
+      "columns by position, e.g. \"time,open,close,low,high,volume,-\"; \"-\" skips one")          \
+    X(DATA_PRICE_SCALE, "data.price_scale", FLOAT, FIXED, AUTO, 1e-12, 1e12, "auto", "", "",       \
+      "prices in the file are multiplied by this; auto: found for fixed-point dialects")           \
+    X(DATA_VOLUME, "data.volume", CHOICE, FIXED, 0, 0, 0, "auto", "auto|base|quote|ticks|none",    \
+      "", "what the volume column counts; auto: base, or ticks where base is empty")               \
+    X(DATA_QUOTE, "data.quote", CHOICE, FIXED, 0, 0, 0, "mid", "mid|bid|ask", "",                  \
+      "prices of a file with bid and ask")                                                         \
+    X(DATA_ADJUSTED, "data.adjusted", BOOL, FIXED, 0, 0, 0, "false", "", "",                       \
+      "use the adjusted prices (Adj Close)")                                                       \
+    X(DATA_CLOSE_ONLY, "data.close_only", BOOL, FIXED, 0, 0, 0, "false", "", "",                   \
+      "accept a file with one price a bar: open = high = low = close")                             \
+    X(DATA_CONTRACT_COLUMN, "data.contract_column", STRING, FIXED, 0, 0, 0, NONE, "", "",          \
+      "column that names the futures contract; a change of it is a roll")                          \
+    X(DATA_FUNDING_COLUMN, "data.funding_column", STRING, FIXED, 0, 0, 0, NONE, "", "",            \
+      "column with the funding rate on notional at a bar's close")                                 \
     X(DATA_SORT, "data.sort", BOOL, FIXED, 0, 0, 0, "false", "", "",                               \
-      "sort rows that are out of order")                                                           \
+      "put rows that are out of order into order")                                                 \
     X(DATA_DUPLICATES, "data.duplicates", CHOICE, FIXED, 0, 0, 0, "refuse",                        \
       "refuse|first|last|merge", "",                                                               \
       "rows of one stamp with other values (identical rows are dropped and counted)")              \
-    X(DATA_MISSING, "data.missing", CHOICE, FIXED, 0, 0, 0, "refuse", "refuse|drop", "",           \
-      "rows with an empty, null or NaN price")                                                     \
-    X(DATA_CONTRADICTIONS, "data.contradictions", CHOICE, FIXED, 0, 0, 0, "refuse",                \
-      "refuse|drop|keep", "", "bars whose high is below or low above another price of theirs")     \
-    X(DATA_ZERO_VOLUME, "data.zero_volume", CHOICE, FIXED, 0, 0, 0, "keep", "refuse|drop|keep",    \
-      "", "bars without volume (kept: nothing fills in them)")                                     \
-    X(DATA_NONPOSITIVE, "data.nonpositive", CHOICE, FIXED, 0, 0, 0, "refuse", "refuse|drop|keep",  \
-      "", "prices of zero or below")                                                               \
-    X(DATA_SPIKES, "data.spikes", CHOICE, FIXED, 0, 0, 0, "keep", "refuse|drop|keep", "",          \
-      "bars that jump away and back")                                                              \
+    X(DATA_EMPTY_ROWS, "data.empty_rows", CHOICE, FIXED, 0, 0, 0, "auto", "auto|refuse|drop|keep", \
+      "", "rows without prices; auto: drop")                                                       \
+    X(DATA_CONTRADICTIONS, "data.contradictions", CHOICE, FIXED, 0, 0, 0, "auto",                  \
+      "auto|refuse|drop|keep", "",                                                                 \
+      "high or low on the wrong side, negative volume; auto: keep, refuse above 5 % of the rows")  \
+    X(DATA_NON_POSITIVE, "data.non_positive", CHOICE, FIXED, 0, 0, 0, "auto",                      \
+      "auto|refuse|drop|keep", "", "prices at or below zero; auto: keep")                          \
+    X(DATA_ZERO_VOLUME, "data.zero_volume", CHOICE, FIXED, 0, 0, 0, "auto",                        \
+      "auto|refuse|drop|keep", "", "bars without volume; auto: keep, nothing fills in them")       \
+    X(DATA_SPIKES, "data.spikes", CHOICE, FIXED, 0, 0, 0, "auto", "auto|refuse|drop|keep", "",     \
+      "jumps that the next bar takes back; auto: keep")                                            \
     X(DATA_SPIKE_MAD, "data.spike_mad", FLOAT, FIXED, 0, 1, 1e9, "50", "", "deviations",           \
       "a spike is a return beyond this many median absolute deviations")                           \
-    X(DATA_OFF_TICK, "data.off_tick", CHOICE, FIXED, 0, 0, 0, "keep", "refuse|drop|keep", "",      \
-      "prices that are no multiple of tick_size")                                                  \
-    X(DATA_SESSIONS, "data.sessions", CHOICE, FIXED, 0, 0, 0, "auto", "auto|none|day|hours", "",   \
-      "trading days: none = round the clock (UTC days), day = days of the zone, hours = "          \
-      "session_start to session_end")                                                              \
-    X(DATA_SESSION_START, "data.session_start", STRING, FIXED, 0, 0, 0, NONE, "", "",              \
-      "local time at which a session opens, e.g. \"17:00\"")                                       \
-    X(DATA_SESSION_END, "data.session_end", STRING, FIXED, 0, 0, 0, NONE, "", "",                  \
-      "local time at which a session closes, e.g. \"16:00\"")                                      \
-    X(DATA_ROLL_ADJUSTMENT, "data.roll_adjustment", CHOICE, FIXED, 0, 0, 0, "none",                \
-      "none|back|ratio", "", "continuous futures: how prices before a roll are adjusted")          \
-    X(DATA_ROLL_COLUMN, "data.roll_column", STRING, FIXED, 0, 0, 0, NONE, "", "",                  \
-      "column that names the contract; a change of it is a roll")                                  \
-    X(DATA_FUNDING_COLUMN, "data.funding_column", STRING, FIXED, 0, 0, 0, NONE, "", "",            \
-      "column with the funding rate on notional at a bar's close")
+    X(DATA_OFF_TICK, "data.off_tick", CHOICE, FIXED, 0, 0, 0, "auto", "auto|refuse|drop|keep", "", \
+      "prices off the tick grid; auto: keep")                                                      \
+    X(DATA_GAPS, "data.gaps", CHOICE, FIXED, 0, 0, 0, "keep", "keep|fill|split", "",               \
+      "missing bars: keep as they are, fill flat, or let nothing cross them")                      \
+    X(DATA_MAX_GAP, "data.max_gap", DURATION, FIXED, AUTO, 1, 3e8, "auto", "", "s",                \
+      "longer than this is a hole: never filled, split with gaps = \"split\"")                     \
+    X(DATA_ADJUST, "data.adjust", CHOICE, FIXED, 0, 0, 0, "none", "none|back|ratio", "",           \
+      "continuous futures: how prices before a roll are adjusted")                                 \
+    X(DATA_ROLLS, "data.rolls", STRINGS, FIXED, 0, 0, 4096, "", "", "",                            \
+      "stamps of the first bar of each new contract; absent: found")
 
 #define HO_SETTINGS_INSTRUMENT(X)                                                                  \
     X(INSTRUMENT_TICK_SIZE, "instrument.tick_size", FLOAT, FACT, 0, 0, 1e12, "0", "",              \

@@ -15,7 +15,7 @@
       "stop after this long; absent: no limit")                                                    \
     X(STUDY_PATIENCE, "study.patience", INT, FIXED, RESUME, 0, 1e7, "0", "", "trials",             \
       "stop after this many trials without a new best; 0: never")                                  \
-    X(STUDY_OBJECTIVE, "study.objective", STRINGS, FIXED, 0, 1, 4, "sharpe", "", "",               \
+    X(STUDY_OBJECTIVE, "study.objective", STRINGS, FIXED, 0, 1, 8, "sharpe", "", "",               \
       "one or several metric names; the metric table says which direction is better")              \
     X(STUDY_AGGREGATE, "study.aggregate", CHOICE, FIXED, 0, 0, 0, "stitched",                      \
       "stitched|mean|median|min|mean_minus_std", "",                                               \
@@ -143,7 +143,7 @@
       "a JSON message is posted here when the study ends or fails")                                \
     X(COMMAND_RUN, "command.run", STRINGS, FIXED, 0, 0, 256, "", "", "",                           \
       "train by this command instead: an argument list, \"{name}\" is a parameter")                \
-    X(COMMAND_DIRECTION, "command.direction", STRINGS, FIXED, 0, 0, 4, "", "", "",                 \
+    X(COMMAND_DIRECTION, "command.direction", STRINGS, FIXED, 0, 0, 8, "", "", "",                 \
       "command: maximize or minimize, one per objective")                                          \
     X(COMMAND_TIMEOUT, "command.timeout", DURATION, FIXED, RESUME, 1, 3e8, NONE, "", "s",          \
       "command: a trial is failed after this long")

@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-enum { HO_OBJECTIVES_MAX = 4, HO_CONSTRAINTS_MAX = 16, HO_WARM_STARTS_MAX = 16 };
+enum { HO_STUDY_OBJECTIVES_MAX = 8, HO_CONSTRAINTS_MAX = 16, HO_WARM_STARTS_MAX = 16 };
 
 typedef struct ho_objective {
     char name[64];
@@ -53,7 +53,7 @@ typedef struct ho_study {
     int enqueue_count;
     double *enqueue; /* [enqueue_count, P]; NaN: not given, the sampler draws it */
     int objective_count;
-    ho_objective objective[HO_OBJECTIVES_MAX];
+    ho_objective objective[HO_STUDY_OBJECTIVES_MAX];
     int constraint_count;
     ho_constraint constraint[HO_CONSTRAINTS_MAX];
     int warm_start_count;

@@ -82,7 +82,7 @@ static void a_refused_value_changes_nothing_and_says_what_is_legal(void **state)
         {HO_KEY_FOLDS_TEST, "20x", "a length is bars"},
         {HO_KEY_FOLDS_TEST, "120%", "a length is bars"},
         {HO_KEY_FOLDS_HOLDOUT, "auto", "folds.holdout"},
-        {HO_KEY_STUDY_OBJECTIVE, "", "1 to 4 items"},
+        {HO_KEY_STUDY_OBJECTIVE, "", "1 to 8 items"},
         {HO_KEY_ENV_RESET_FLAGS, "dsr,all", "a list of portfolio|"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
