@@ -47,6 +47,12 @@ void ho_net_rows_carve(ho_net_rows *rows, const ho_net_layout *net, int32_t capa
             }
         }
     }
+    rows->q = rows->act[HO_LAYER_MAIN1];
+    rows->q_row = rows->row[HO_LAYER_MAIN1];
+    if (net->atoms > 1) {
+        rows->q_row = ho_net_row(net->branches.outputs);
+        rows->q = ho_carve_take(carve, (size_t)capacity * (size_t)rows->q_row, sizeof(ho_real));
+    }
 }
 
 /* The weight of output o from input i, with the layer's noise. */

@@ -33,9 +33,12 @@ typedef struct ho_net_pack {
 typedef struct ho_net_rows {
     int32_t capacity;
     int32_t x_row;             /* elements between rows of the input */
+    int32_t q_row;             /* elements between rows of q */
     int32_t row[HO_LAYERS];    /* elements between rows of a layer's outputs */
     ho_real *act[HO_LAYERS];   /* [capacity, row] */
     ho_real *delta[HO_LAYERS]; /* [capacity, row]; NULL: forward only */
+    ho_real *q; /* [capacity, q_row] action values, filled by ho_dqn_values; act[MAIN1]
+                   itself without C51 */
 } ho_net_rows;
 
 /* Elements between rows of a block of `width` columns: whole panels, and an odd number of cache
