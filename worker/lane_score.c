@@ -11,7 +11,6 @@ static ho_backtest_request greedy(const ho_lane_ref *ref, ho_window window, unsi
         .slots = {ref->run->lane[ref->lane].slot},
         .slot_count = 1,
         .window = window,
-        .env = &ref->run->plan->eval_env[ref->lane],
         .want = want,
     };
 }

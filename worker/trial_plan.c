@@ -22,10 +22,9 @@ ho_status ho_trial_plan_create(ho_trial_plan **out, int folds, int agent_folds, 
     plan->seeds = seeds;
     plan->lanes = (int32_t)lanes;
     plan->lane = calloc(lanes, sizeof *plan->lane);
-    plan->eval_env = calloc(lanes, sizeof *plan->eval_env);
     plan->validation = calloc((size_t)agent_folds, sizeof *plan->validation);
     plan->test = calloc((size_t)folds, sizeof *plan->test);
-    if (!plan->lane || !plan->eval_env || !plan->validation || !plan->test) {
+    if (!plan->lane || !plan->validation || !plan->test) {
         ho_trial_plan_destroy(&plan);
         return ho_err_set(err, HO_ENOMEM, "out of memory for a trial of %zu lanes", lanes);
     }
@@ -39,7 +38,6 @@ void ho_trial_plan_destroy(ho_trial_plan **plan)
         return;
     }
     free((*plan)->lane);
-    free((*plan)->eval_env);
     free((*plan)->validation);
     free((*plan)->test);
     free(*plan);

@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-enum { HO_PLAN_OBJECTIVES = 8 };
+enum { HO_PLAN_OBJECTIVES = 4 };
 
 /* Invariants: lanes = agent_folds * seeds; agent_folds is folds, or 1 where one agent is scored on
  * every test window (folds.refit = "once"); 1 <= eval_every. */
@@ -25,7 +25,6 @@ typedef struct ho_trial_plan {
     int32_t folds, agent_folds;            /* test windows; agents' folds */
     int32_t seeds, lanes;                  /* agents a fold; agents in all */
     ho_lane_config *lane;                  /* [lanes] owned */
-    ho_env_config *eval_env;               /* [lanes] owned: lane's, without ruin */
     ho_window *validation;                 /* [agent_folds] owned; begin == end: none */
     ho_window *test;                       /* [folds] owned */
     int32_t epochs, eval_every;            /* of training; between validation reports */
