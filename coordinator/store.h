@@ -137,7 +137,7 @@ const char *ho_trial_source_name(ho_trial_source source);
 typedef struct ho_stored_trial {
     int64_t number, attempt, asked_after, told_order /* 0: not told */, parent /* -1 */;
     int64_t created_ns, started_ns, finished_ns, epochs;
-    int seed_offset;
+    int seeds;
     ho_trial_state state;
     ho_trial_source source;
     double value[HO_STORE_OBJECTIVES_MAX]; /* NaN: undefined */
@@ -154,7 +154,7 @@ ho_status ho_store_each_trial(ho_store *store, const ho_space *space,
 /* Visits all reports in the order they arrived: trial, step, first objective's value. */
 ho_status ho_store_each_report(ho_store *store,
                                ho_status (*visit)(int64_t trial, int64_t step, double value,
-                                                  void *user),
+                                                  int64_t at_ns, void *user),
                                void *user, ho_err *err);
 
 /* ---- queued writes -------------------------------------------------------------------------- */
@@ -162,7 +162,7 @@ ho_status ho_store_each_report(ho_store *store,
 typedef struct ho_trial_new {
     int64_t number, parent /* -1: none */, asked_after, now_ns;
     ho_trial_source source;
-    int seed_offset;
+    int seeds;
     int bracket;          /* -1: none */
     const double *config; /* [P] of the study's space */
     const char *why;      /* or NULL */

@@ -203,7 +203,7 @@ ho_status ho_store_each_trial(ho_store *store, const ho_space *space,
     }
     if (sqlite3_prepare_v2(
             store->db,
-            "SELECT number, state, attempt, source, parent, seed_offset, asked_after, "
+            "SELECT number, state, attempt, source, parent, seeds, asked_after, "
             "told_order, created_ns, started_ns, finished_ns, epochs, violation, train_s "
             "FROM trial ORDER BY number",
             -1, &r.trials, NULL) != SQLITE_OK ||
@@ -228,7 +228,7 @@ ho_status ho_store_each_trial(ho_store *store, const ho_space *space,
         t.source = (ho_trial_source)(source < 0 ? HO_SOURCE_SAMPLER : source);
         t.attempt = sqlite3_column_int64(s, 2);
         t.parent = sqlite3_column_type(s, 4) == SQLITE_NULL ? -1 : sqlite3_column_int64(s, 4);
-        t.seed_offset = sqlite3_column_int(s, 5);
+        t.seeds = sqlite3_column_int(s, 5);
         t.asked_after = sqlite3_column_int64(s, 6);
         t.told_order = sqlite3_column_int64(s, 7);
         t.created_ns = sqlite3_column_int64(s, 8);
@@ -256,20 +256,20 @@ out:
 
 ho_status ho_store_each_report(ho_store *store,
                                ho_status (*visit)(int64_t trial, int64_t step, double value,
-                                                  void *user),
+                                                  int64_t at_ns, void *user),
                                void *user, ho_err *err)
 {
     sqlite3_stmt *statement = NULL;
     ho_status rc = HO_OK;
     int code = SQLITE_ROW;
-    if (sqlite3_prepare_v2(store->db,
-                           "SELECT trial, step, value FROM report ORDER BY at_ns, trial, step", -1,
-                           &statement, NULL) != SQLITE_OK) {
+    if (sqlite3_prepare_v2(
+            store->db, "SELECT trial, step, value, at_ns FROM report ORDER BY at_ns, trial, step",
+            -1, &statement, NULL) != SQLITE_OK) {
         return ho_store_fail(store, "cannot read the reports", err);
     }
     while (rc == HO_OK && (code = sqlite3_step(statement)) == SQLITE_ROW) {
         rc = visit(sqlite3_column_int64(statement, 0), sqlite3_column_int64(statement, 1),
-                   real_or_nan(statement, 2), user);
+                   real_or_nan(statement, 2), sqlite3_column_int64(statement, 3), user);
     }
     if (rc == HO_OK && code != SQLITE_DONE) {
         rc = ho_store_fail(store, "cannot read the reports", err);

@@ -16,7 +16,7 @@
 #define METRIC_MARKS(id, name, direction, unit, convention) ", ?"
 #define STATEMENTS(X)                                                                                          \
     X(TRIAL, 1,                                                                                                \
-      "INSERT INTO trial (number, state, source, parent, seed_offset, config_hash, asked_after, "              \
+      "INSERT INTO trial (number, state, source, parent, seeds, config_hash, asked_after, "                    \
       "bracket, created_ns, why) VALUES (?, 'WAITING', ?, ?, ?, ?, ?, ?, ?, ?)")                               \
     X(PARAM, 0,                                                                                                \
       "INSERT INTO param (trial, param, value) VALUES "                                                        \
@@ -208,7 +208,7 @@ ho_status ho_store_put_trial(ho_store *store, const ho_space *space, const ho_tr
     put_int(&d, trial->number);
     put_text(&d, ho_trial_source_name(trial->source));
     put_id(&d, trial->parent);
-    put_int(&d, trial->seed_offset);
+    put_int(&d, trial->seeds);
     put_int(&d, (int64_t)ho_space_hash(space, trial->config));
     put_int(&d, trial->asked_after);
     put_id(&d, trial->bracket);

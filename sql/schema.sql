@@ -89,7 +89,7 @@ CREATE TABLE trial (
     source      TEXT NOT NULL CHECK (source IN (
                     'sampler', 'enqueue', 'replicate', 'retest', 'population')),
     parent      INTEGER REFERENCES trial (number),  -- replicate, retest, population: of which trial
-    seed_offset INTEGER NOT NULL DEFAULT 0,  -- retest, replicate: added to the seed index
+    seeds       INTEGER NOT NULL,            -- agents a fold
     config_hash INTEGER NOT NULL,            -- of the canonical configuration, two's complement
     asked_after INTEGER NOT NULL,            -- results the sampler had been told before
     told_order  INTEGER UNIQUE,              -- from 1: as which result it was told

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What arrives from workers: hello with what they hold, reports, results, failures, goodbyes.
+ * Contracts: dispatch.h. */
+#include "coordinator/dispatch_internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A worker that held the newest attempt goes on with it, whatever the trial's state became here. */
+static bool adopt(ho_dispatch *d, ho_seat *seat, int64_t number, int64_t attempt)
+{
+    ho_slot *slot = ho_dispatch_slot(d, number);
+    if (!slot || attempt < 1 || slot->attempt != attempt || slot->state >= HO_TRIAL_COMPLETE ||
+        slot->paused) {
+        return false;
+    }
+    ho_dispatch_release(d, slot);
+    slot->state = HO_TRIAL_RUNNING;
+    slot->worker = seat->id;
+    slot->adopt_by_ns = 0;
+    seat->assigned++;
+    d->running++;
+    ho_dispatch_event(d, "adopt", number, attempt, seat->id, "the worker still holds it");
+    return ho_store_put_lease(d->store, number, attempt, seat->id, d->io.unix_ns(d->io.user)) ==
+           HO_OK;
+}
+
+ho_status ho_dispatch_join(ho_dispatch *d, const ho_hello *hello, int64_t now_ns, int64_t *worker,
+                           ho_err *err)
+{
+    if (d->seats == d->seat_room) {
+        int64_t room = d->seat_room ? 2 * d->seat_room : 16;
+        ho_seat *bigger = (ho_seat *)realloc(d->seat, (size_t)room * sizeof *bigger);
+        if (!bigger) {
+            return ho_err_set(err, HO_ENOMEM, "out of memory");
+        }
+        d->seat = bigger;
+        d->seat_room = room;
+    }
+    int64_t id = ho_store_next_worker_id(d->store);
+    if (d->first_worker < 0) {
+        d->first_worker = id;
+    }
+    ho_seat *seat = &d->seat[d->seats++];
+    *seat = (ho_seat){.id = id,
+                      .lanes = hello->lanes > 0 ? hello->lanes : 1,
+                      .here = true,
+                      .local = hello->local,
+                      .heard_ns = now_ns};
+    ho_worker_row row = {
+        .id = id,
+        .name = hello->name,
+        .host = hello->host,
+        .device = hello->device,
+        .device_uuid = hello->device_uuid,
+        .backend = hello->backend,
+        .version = hello->version,
+        .curve_key = hello->curve_key,
+        .pid = hello->pid,
+        .lanes = seat->lanes,
+        .now_ns = d->io.unix_ns(d->io.user),
+        .local = hello->local,
+    };
+    ho_status rc = ho_store_put_worker(d->store, &row);
+    if (rc != HO_OK) {
+        return ho_err_set(err, rc, "out of memory");
+    }
+    *worker = id;
+    for (int i = 0; i < hello->held; i++) {
+        bool keep = adopt(d, seat, hello->held_number[i], hello->held_attempt[i]);
+        d->io.verdict(d->io.user, id, hello->held_number[i], hello->held_attempt[i], keep);
+    }
+    return HO_OK;
+}
+
+void ho_dispatch_ready(ho_dispatch *d, int64_t worker, int64_t now_ns)
+{
+    ho_seat *seat = ho_dispatch_seat(d, worker);
+    if (seat) {
+        seat->ready = true;
+        seat->heard_ns = now_ns;
+    }
+}
+
+void ho_dispatch_heard(ho_dispatch *d, int64_t worker, int64_t now_ns)
+{
+    ho_seat *seat = ho_dispatch_seat(d, worker);
+    if (seat) {
+        seat->heard_ns = now_ns;
+    }
+}
+
+void ho_dispatch_leave(ho_dispatch *d, int64_t worker, ho_cause cause, const char *reason,
+                       int64_t now_ns)
+{
+    ho_seat *seat = ho_dispatch_seat(d, worker);
+    if (!seat) {
+        return;
+    }
+    for (int64_t i = d->open_count - 1; i >= 0; i--) {
+        int64_t number = d->open[i];
+        if (d->slot[number].state == HO_TRIAL_RUNNING && d->slot[number].worker == worker) {
+            /* a failure here is out of memory, and shows at the next flush */
+            (void)ho_dispatch_requeue(d, number, cause, reason, now_ns, NULL);
+        }
+    }
+    seat = ho_dispatch_seat(d, worker);
+    seat->here = false;
+    seat->ready = false;
+    (void)ho_store_put_worker_left(d->store, worker, reason, seat->finished,
+                                   d->io.unix_ns(d->io.user));
+    ho_dispatch_event(d, cause == HO_CAUSE_PREEMPTED ? "bye" : ho_cause_name(cause), -1, 0, worker,
+                      "%s", reason);
+}
+
+/* What a message about (number, attempt) from this worker is worth. */
+typedef enum standing {
+    STANDING_HOLDER,
+    STANDING_ENDED,
+    STANDING_LATE,
+    STANDING_NONSENSE
+} standing;
+
+static standing standing_of(ho_dispatch *d, int64_t worker, int64_t number, int64_t attempt)
+{
+    const ho_slot *slot = ho_dispatch_slot(d, number);
+    if (!slot || attempt < 1 || attempt > slot->attempt) {
+        return STANDING_NONSENSE;
+    }
+    if (attempt < slot->attempt) {
+        return STANDING_LATE;
+    }
+    if (slot->state >= HO_TRIAL_COMPLETE) {
+        return STANDING_ENDED;
+    }
+    return slot->worker == worker ? STANDING_HOLDER : STANDING_LATE;
+}
+
+static ho_status nonsense(int64_t number, int64_t attempt, ho_err *err)
+{
+    return ho_err_set(err, HO_EINVAL, "trial %lld attempt %lld was never given out",
+                      (long long)number, (long long)attempt);
+}
+
+static ho_status end_by_pruner(ho_dispatch *d, int64_t worker, const ho_report_in *report,
+                               int64_t now_ns, ho_err *err)
+{
+    ho_trial_result result = {.number = report->number, .attempt = report->attempt};
+    result.state = HO_TRIAL_PRUNED;
+    result.objectives = d->config.objectives;
+    memcpy(result.value, report->value, sizeof result.value);
+    result.violation = NAN;
+    result.worker = worker;
+    result.epochs = report->step;
+    result.train_s = NAN;
+    ho_status rc = ho_dispatch_end(d, &result, now_ns, err);
+    d->io.prune(d->io.user, worker, report->number, report->attempt);
+    return rc;
+}
+
+static ho_status pause_trial(ho_dispatch *d, int64_t worker, const ho_report_in *report)
+{
+    ho_slot *slot = &d->slot[report->number];
+    ho_dispatch_release(d, slot);
+    slot->state = HO_TRIAL_WAITING;
+    slot->paused = true;
+    d->io.prune(d->io.user, worker, report->number, report->attempt);
+    return ho_store_put_requeue(d->store, report->number, HO_TRIAL_WAITING, NULL,
+                                "paused by the pruner");
+}
+
+ho_status ho_dispatch_report(ho_dispatch *d, int64_t worker, const ho_report_in *report,
+                             int64_t now_ns, ho_err *err)
+{
+    static const char *const verdicts[] = {"keep", "prune", "pause"};
+    ho_decision decision = {.verdict = HO_VERDICT_CONTINUE};
+    ho_status rc = HO_OK;
+
+    ho_dispatch_heard(d, worker, now_ns);
+    switch (standing_of(d, worker, report->number, report->attempt)) {
+    case STANDING_NONSENSE:
+        return nonsense(report->number, report->attempt, err);
+    case STANDING_LATE:
+        d->io.verdict(d->io.user, worker, report->number, report->attempt, false);
+        return HO_OK;
+    case STANDING_ENDED:
+        return HO_OK; /* crossed our prune on the way */
+    case STANDING_HOLDER:
+        break;
+    }
+    ho_slot *slot = &d->slot[report->number];
+    if (slot->state != HO_TRIAL_RUNNING) { /* paused, and the message crossed */
+        return HO_OK;
+    }
+    if (report->stat) {
+        double value = report->scored ? report->value[0] : NAN;
+        if ((rc = ho_store_put_epoch(d->store, report->number, -1, -1, report->stat, value)) !=
+            HO_OK) {
+            return rc;
+        }
+    }
+    if (!report->scored || report->step <= 0) {
+        return HO_OK;
+    }
+    if (slot->fits) {
+        rc = ho_pruner_report(d->pruner, report->number, report->step, report->value, &decision,
+                              err);
+        if (rc != HO_OK) {
+            return rc;
+        }
+    }
+    if (report->step > slot->last_step) {
+        slot->last_step = report->step;
+        memcpy(slot->value, report->value, sizeof slot->value);
+    }
+    ho_report_row row = {
+        .number = report->number,
+        .step = report->step,
+        .now_ns = d->io.unix_ns(d->io.user),
+        .value = report->value[0],
+        .folds = report->folds,
+        .fold_value = report->fold_value,
+        .decided = decision.compared,
+        .rung = decision.rung,
+        .competitors = decision.competitors,
+        .threshold = decision.threshold,
+        .verdict = verdicts[decision.verdict],
+        .why = decision.why,
+    };
+    if ((rc = ho_store_put_report(d->store, &row)) != HO_OK) {
+        return rc;
+    }
+    if (decision.verdict == HO_VERDICT_PRUNE) {
+        return end_by_pruner(d, worker, report, now_ns, err);
+    }
+    return decision.verdict == HO_VERDICT_PAUSE ? pause_trial(d, worker, report) : HO_OK;
+}
+
+ho_status ho_dispatch_result(ho_dispatch *d, int64_t worker, ho_trial_result *result,
+                             int64_t now_ns, ho_err *err)
+{
+    ho_status rc = HO_OK;
+
+    ho_dispatch_heard(d, worker, now_ns);
+    switch (standing_of(d, worker, result->number, result->attempt)) {
+    case STANDING_NONSENSE:
+        return nonsense(result->number, result->attempt, err);
+    case STANDING_LATE:
+        ho_dispatch_event(d, "late", result->number, result->attempt, worker,
+                          "a result of an attempt that was given up is dropped");
+        return ho_dispatch_send_later(d, HO_OUT_ACK, worker, result->number, result->attempt);
+    case STANDING_ENDED: /* its ack was lost, or our prune crossed it */
+        return ho_dispatch_send_later(d, HO_OUT_ACK, worker, result->number, result->attempt);
+    case STANDING_HOLDER:
+        break;
+    }
+    ho_seat *seat = ho_dispatch_seat(d, worker);
+    if (seat) {
+        seat->finished++;
+    }
+    result->worker = worker;
+    for (int i = 0; i < result->objectives && result->state == HO_TRIAL_COMPLETE; i++) {
+        if (isnan(result->value[i])) { /* it ran, and cannot be compared */
+            result->state = HO_TRIAL_FAILED;
+            result->fail_class = ho_cause_name(HO_CAUSE_METRIC);
+        }
+    }
+    if ((rc = ho_dispatch_end(d, result, now_ns, err)) != HO_OK) {
+        return rc;
+    }
+    return ho_dispatch_send_later(d, HO_OUT_ACK, worker, result->number, result->attempt);
+}
+
+ho_status ho_dispatch_fail(ho_dispatch *d, int64_t worker, int64_t number, int64_t attempt,
+                           ho_cause cause, const char *reason, int64_t now_ns, ho_err *err)
+{
+    ho_status rc = HO_OK;
+
+    ho_dispatch_heard(d, worker, now_ns);
+    switch (standing_of(d, worker, number, attempt)) {
+    case STANDING_NONSENSE:
+        return nonsense(number, attempt, err);
+    case STANDING_LATE:
+    case STANDING_ENDED:
+        return ho_dispatch_send_later(d, HO_OUT_ACK, worker, number, attempt);
+    case STANDING_HOLDER:
+        break;
+    }
+    ho_seat *seat = ho_dispatch_seat(d, worker);
+    if (seat && cause == HO_CAUSE_DATA) {
+        seat->no_data = true;
+    }
+    if (d->slot[number].state == HO_TRIAL_RUNNING &&
+        (rc = ho_dispatch_requeue(d, number, cause, reason, now_ns, err)) != HO_OK) {
+        return rc;
+    }
+    return ho_dispatch_send_later(d, HO_OUT_ACK, worker, number, attempt);
+}
