@@ -82,4 +82,5 @@ const ho_backend_ops ho_cpu_ops = {
     .info = backend_info,
     .market_load = ho_cpu_market_load,
     .market_unload = ho_cpu_market_unload,
+    .backtest = ho_cpu_backtest,
 };

@@ -11,31 +11,7 @@
 #include "kernels/env/config.h"
 #include "kernels/env/state.h"
 #include "kernels/hd.h"
-
-typedef struct ho_moments {
-    int64_t n;
-    double mean;
-    double m2; /* sum of squared distances from the mean */
-} ho_moments;
-
-static inline HO_HD void ho_moments_add(ho_moments *m, double x)
-{
-    double delta = x - m->mean;
-    m->n++;
-    m->mean += delta / (double)m->n;
-    m->m2 += delta * (x - m->mean);
-}
-
-static inline HO_HD void ho_moments_merge(ho_moments *into, const ho_moments *from)
-{
-    if (from->n > 0) {
-        int64_t n = into->n + from->n;
-        double delta = from->mean - into->mean;
-        into->mean += delta * (double)from->n / (double)n;
-        into->m2 += from->m2 + delta * delta * (double)into->n * (double)from->n / (double)n;
-        into->n = n;
-    }
-}
+#include "kernels/metrics/moments.h"
 
 /* Net P&L on the notional at entry; 0 when the entry price is 0. */
 static inline HO_HD double ho_trade_return(const ho_env_config *c, const ho_trade *trade)
