@@ -8,6 +8,7 @@
 
 #include "kernels/backend_ops.h"
 #include "kernels/cpu/backtest.h"
+#include "kernels/cpu/cohort.h"
 #include "kernels/cpu/threads.h"
 
 typedef struct cpu_backend {
@@ -58,6 +59,24 @@ static void read_cpu_name(char *name, size_t room)
     }
 }
 
+/* Bytes a program can still get: MemAvailable counts the page cache, which free pages leave out. */
+static size_t available_memory(size_t page)
+{
+    FILE *file = fopen("/proc/meminfo", "r");
+    char line[256];
+    unsigned long long kilobytes = 0;
+    while (file && fgets(line, sizeof line, file)) {
+        if (strncmp(line, "MemAvailable:", 13) == 0) {
+            kilobytes = strtoull(line + 13, NULL, 10);
+            break;
+        }
+    }
+    if (file) {
+        fclose(file);
+    }
+    return kilobytes > 0 ? (size_t)kilobytes << 10 : (size_t)sysconf(_SC_AVPHYS_PAGES) * page;
+}
+
 static ho_status backend_info(ho_backend *backend, ho_device_info *out, ho_err *err)
 {
     (void)err;
@@ -68,7 +87,7 @@ static ho_status backend_info(ho_backend *backend, ho_device_info *out, ho_err *
     snprintf(out->uuid, sizeof out->uuid, "cpu");
     out->processors = b->threads;
     out->memory_total = (size_t)sysconf(_SC_PHYS_PAGES) * page;
-    out->memory_free = (size_t)sysconf(_SC_AVPHYS_PAGES) * page;
+    out->memory_free = available_memory(page);
     if (b->memory_limit > 0 && b->memory_limit < out->memory_free) {
         out->memory_free = b->memory_limit;
     }
@@ -82,5 +101,17 @@ const ho_backend_ops ho_cpu_ops = {
     .info = backend_info,
     .market_load = ho_cpu_market_load,
     .market_unload = ho_cpu_market_unload,
+    .cohort_memory = ho_cpu_cohort_memory,
+    .cohort_create = ho_cpu_cohort_create,
+    .cohort_destroy = ho_cpu_cohort_destroy,
+    .lane_start = ho_cpu_lane_start,
+    .lane_stop = ho_cpu_lane_stop,
+    .run_epoch = ho_cpu_run_epoch,
     .backtest = ho_cpu_backtest,
+    .lane_export = ho_cpu_lane_export,
+    .lane_import = ho_cpu_lane_import,
+    .lane_save = ho_cpu_lane_save,
+    .lane_restore = ho_cpu_lane_restore,
+    .lane_copy = ho_cpu_lane_copy,
+    .lane_set_agent = ho_cpu_lane_set_agent,
 };

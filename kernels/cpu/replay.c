@@ -115,8 +115,8 @@ void ho_replay_sample(const ho_replay *r, const uint32_t key[2], uint32_t update
             weight[i] = 1.0f;
             continue;
         }
-        const uint64_t mass = ho_priority_draw(total, i, batch,
-                                               (uint64_t)random.v[0] << 32 | random.v[1]);
+        const uint64_t mass =
+            ho_priority_draw(total, i, batch, (uint64_t)random.v[0] << 32 | random.v[1]);
         uint64_t share;
         if (r->kind == HO_REPLAY_PER) {
             slot[i] = (int32_t)ho_sum_tree_find(&r->tree, mass);

@@ -40,6 +40,8 @@ typedef struct ho_simd {
     void (*gemm)(const ho_gemm *g);
     /* x[i] += y[i] */
     void (*add)(ho_real *x, const ho_real *y, int64_t n);
+    /* sum of x[i]^2, in double */
+    double (*square_sum)(const ho_real *x, int64_t n);
     /* dx[i] *= y[i] > 0 ? scale : 0.01 * scale: back through LeakyReLU by its output y */
     void (*leaky_backward)(ho_real *dx, const ho_real *y, ho_real scale, int64_t n);
     /* one Adam step of n parameters, then the target's share of them; target may be NULL */

@@ -120,6 +120,22 @@ static void add(ho_real *x, const ho_real *y, int64_t n)
     }
 }
 
+static double square_sum(const ho_real *x, int64_t n)
+{
+    double part[8] = {0}; /* fixed partial sums, so that the loop is parallel and the order fixed */
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        for (int j = 0; j < 8; j++) {
+            part[j] += (double)x[i + j] * (double)x[i + j];
+        }
+    }
+    for (; i < n; i++) {
+        part[0] += (double)x[i] * (double)x[i];
+    }
+    return ((part[0] + part[1]) + (part[2] + part[3])) +
+           ((part[4] + part[5]) + (part[6] + part[7]));
+}
+
 static void leaky_backward(ho_real *dx, const ho_real *y, ho_real scale, int64_t n)
 {
     const ho_real leak = LEAK * scale;
@@ -154,6 +170,7 @@ const ho_simd HO_SIMD_TABLE = {
     .name = NAME(HO_SIMD_TABLE),
     .gemm = gemm,
     .add = add,
+    .square_sum = square_sum,
     .leaky_backward = leaky_backward,
     .adam = adam,
     .c51_project = c51_project,

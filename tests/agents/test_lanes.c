@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Lanes through backend.h: what decides their bits and what does not, checkpoints, copies, the
+ * guard, the statistics. Every algorithm and form runs through the same checks. */
+#include <stdlib.h>
+
+#include "agents/world.h"
+#include "check.h"
+
+enum { BARS = 400 };
+
+typedef struct form {
+    const char *name;
+    ho_algorithm algorithm;
+    int32_t dueling, branching, noisy, atoms, replay, curiosity, factored, separate;
+} form;
+
+static const form forms[] = {
+    {.name = "dqn", .algorithm = HO_DQN, .dueling = 1},
+    {.name = "dqn, plain head", .algorithm = HO_DQN},
+    {.name = "branching, per", .algorithm = HO_DQN, .dueling = 1, .branching = 1, .replay = 1},
+    {.name = "rainbow", .algorithm = HO_DQN, .dueling = 1, .noisy = 1, .atoms = 11, .replay = 1},
+    {.name = "all, rank",
+     .algorithm = HO_DQN,
+     .dueling = 1,
+     .branching = 1,
+     .noisy = 1,
+     .atoms = 11,
+     .replay = 2,
+     .curiosity = 1},
+    {.name = "ppo", .algorithm = HO_PPO},
+    {.name = "ppo, factored and separate",
+     .algorithm = HO_PPO,
+     .factored = 1,
+     .separate = 1,
+     .curiosity = 1},
+};
+enum { FORMS = sizeof forms / sizeof forms[0] };
+
+static ho_cohort_key key_of(const world *w, const form *f)
+{
+    ho_cohort_key key = world_key(w, f->algorithm);
+    key.dueling = f->dueling;
+    key.branching = f->branching;
+    key.noisy = f->noisy;
+    key.atoms = f->atoms;
+    key.replay = f->replay;
+    key.curiosity = f->curiosity;
+    key.ppo_factored = f->factored;
+    key.ppo_separate = f->separate;
+    return key;
+}
+
+static world *open_world(int threads)
+{
+    return world_new(WORLD_SIGNAL, BARS, 3, HO_CURIOSITY_FEATURES, threads);
+}
+
+static ho_lane_config lane_of(const world *w, const ho_cohort_key *key, uint64_t trial)
+{
+    ho_lane_config lane = world_lane(w, key, trial);
+    lane.env.curiosity_weight = key->curiosity ? 0.05 : 0.0;
+    lane.agent.curiosity_every = 2;
+    lane.env.reset_flags = 0; /* episodes go on from epoch to epoch */
+    lane.env.sizing = HO_SIZING_KELLY;
+    lane.env.kelly_min_trades = 5;
+    lane.env.diversity_penalty = 0.1;
+    return lane;
+}
+
+static ho_cohort *open_cohort(world *w, const ho_cohort_key *key, int capacity)
+{
+    ho_err err;
+    ho_cohort *c;
+    CHECK_OK(ho_cohort_create(w->backend, w->market, key, capacity, &c, &err), &err);
+    return c;
+}
+
+static void start(ho_cohort *c, int slot, const ho_lane_config *lane)
+{
+    ho_err err;
+    CHECK_OK(ho_lane_start(c, slot, lane, &err), &err);
+}
+
+static void run(ho_cohort *c, int epochs, ho_epoch_stat *stat)
+{
+    ho_err err;
+    for (int i = 0; i < epochs; i++) {
+        CHECK_OK(ho_cohort_run_epoch(c, stat, &err), &err);
+    }
+}
+
+/* A lane's whole state, replay included. */
+typedef struct blob {
+    void *data;
+    size_t size;
+} blob;
+
+static blob save(ho_cohort *c, int slot, int replay)
+{
+    ho_err err;
+    blob b;
+    CHECK_OK(ho_lane_save(c, slot, replay, &b.data, &b.size, &err), &err);
+    return b;
+}
+
+static void check_same(const char *form_name, const char *what, blob a, blob b)
+{
+    if (a.size != b.size || memcmp(a.data, b.data, a.size) != 0) {
+        fail_msg("%s: %s: states differ", form_name, what);
+    }
+}
+
+static void a_lane_has_the_same_bits_alone_in_any_slot_and_beside_others(void **state)
+{
+    (void)state;
+    ho_epoch_stat stat[8];
+    for (int f = 0; f < FORMS; f++) {
+        world *one = open_world(1), *four = open_world(4);
+        const ho_cohort_key key = key_of(one, &forms[f]);
+        const ho_lane_config lane = lane_of(one, &key, 11);
+        ho_cohort *alone = open_cohort(one, &key, 1);
+        ho_cohort *wide = open_cohort(four, &key, 1); /* its blocks over four threads */
+        ho_cohort *crowd = open_cohort(four, &key, 8);
+        start(alone, 0, &lane);
+        start(wide, 0, &lane);
+        for (int slot = 0; slot < 7; slot++) {
+            ho_lane_config other = lane_of(one, &key, slot == 5 ? 11 : 100 + (uint64_t)slot);
+            other.agent.learning_rate = slot == 5 ? lane.agent.learning_rate : 1e-3;
+            start(crowd, slot, &other);
+        }
+        run(alone, 4, stat);
+        run(wide, 4, stat);
+        run(crowd, 2, stat);
+        CHECK_STATUS(ho_lane_stop(crowd, 2), HO_OK); /* neighbours come and go */
+        start(crowd, 7, &lane);
+        run(crowd, 2, stat);
+        blob a = save(alone, 0, 1), b = save(wide, 0, 1), c = save(crowd, 5, 1);
+        check_same(forms[f].name, "threads", a, b);
+        check_same(forms[f].name, "neighbours", a, c);
+        free(a.data);
+        free(b.data);
+        free(c.data);
+        ho_cohort_destroy(&alone);
+        ho_cohort_destroy(&wide);
+        ho_cohort_destroy(&crowd);
+        world_free(&one);
+        world_free(&four);
+    }
+}
+
+static void resuming_is_bit_identical_to_not_having_stopped(void **state)
+{
+    (void)state;
+    ho_err err;
+    ho_epoch_stat through, resumed;
+    for (int f = 0; f < FORMS; f++) {
+        world *w = open_world(2);
+        const ho_cohort_key key = key_of(w, &forms[f]);
+        const ho_lane_config lane = lane_of(w, &key, 5);
+        ho_cohort *first = open_cohort(w, &key, 1), *second = open_cohort(w, &key, 1);
+        start(first, 0, &lane);
+        run(first, 5, &through); /* the ring has wrapped, targets and counters have moved */
+        blob saved = save(first, 0, 1);
+        CHECK_OK(ho_lane_restore(second, 0, &lane, saved.data, saved.size, &err), &err);
+        run(first, 3, &through);
+        run(second, 3, &resumed);
+        blob a = save(first, 0, 1), b = save(second, 0, 1);
+        check_same(forms[f].name, "resume", a, b);
+        assert_memory_equal(&through, &resumed, sizeof through);
+        free(saved.data);
+        free(a.data);
+        free(b.data);
+        ho_cohort_destroy(&first);
+        ho_cohort_destroy(&second);
+        world_free(&w);
+    }
+}
+
+static void a_lane_driven_to_nan_fails_alone(void **state)
+{
+    (void)state;
+    ho_epoch_stat stat[3];
+    for (int f = 0; f < FORMS; f++) {
+        world *w = open_world(2);
+        const ho_cohort_key key = key_of(w, &forms[f]);
+        const ho_lane_config good = lane_of(w, &key, 5);
+        ho_lane_config bad = lane_of(w, &key, 6);
+        bad.agent.learning_rate = 1e30;
+        bad.agent.schedule = HO_SCHEDULE_CONSTANT;
+        bad.agent.target_kl = 0.0;
+        bad.agent.max_grad_norm = 0.0;
+        ho_cohort *pair = open_cohort(w, &key, 3), *alone = open_cohort(w, &key, 3);
+        start(pair, 0, &bad);
+        start(pair, 1, &good);
+        start(alone, 1, &good);
+        run(pair, 3, stat);
+        assert_int_equal(stat[0].state, HO_LANE_DIVERGED);
+        assert_int_not_equal(stat[0].guard, HO_GUARD_NONE);
+        assert_true(stat[0].guard_update >= 1 && stat[0].guard_update < 40);
+        assert_int_equal(stat[1].state, HO_LANE_ACTIVE);
+        assert_int_equal(stat[2].state, HO_LANE_FREE);
+        run(alone, 3, stat);
+        blob a = save(pair, 1, 1), b = save(alone, 1, 1);
+        check_same(forms[f].name, "beside NaN", a, b);
+        free(a.data);
+        free(b.data);
+        ho_cohort_destroy(&pair);
+        ho_cohort_destroy(&alone);
+        world_free(&w);
+    }
+}
+
+static void a_damaged_checkpoint_is_refused_and_leaves_the_slot_free(void **state)
+{
+    (void)state;
+    ho_err err;
+    ho_epoch_stat stat[2];
+    world *w = open_world(1);
+    const ho_cohort_key key = key_of(w, &forms[2]);
+    ho_cohort_key other_key = key;
+    other_key.hidden1 = 16;
+    const ho_lane_config lane = lane_of(w, &key, 5);
+    ho_cohort *c = open_cohort(w, &key, 2), *other = open_cohort(w, &other_key, 1);
+    start(c, 0, &lane);
+    run(c, 2, stat);
+    blob b = save(c, 0, 1);
+    unsigned char *bytes = b.data;
+    for (size_t cut = 0; cut < b.size; cut += 1 + b.size / 17) {
+        CHECK_STATUS(ho_lane_restore(c, 1, &lane, bytes, cut, &err), HO_EINVAL);
+    }
+    for (size_t at = 0; at < b.size; at += 1 + b.size / 97) {
+        bytes[at] ^= 0x40;
+        CHECK_STATUS(ho_lane_restore(c, 1, &lane, bytes, b.size, &err), HO_EINVAL);
+        bytes[at] ^= 0x40;
+    }
+    CHECK_STATUS(ho_lane_restore(other, 0, &lane, bytes, b.size, &err), HO_EINVAL);
+    CHECK_CONTAINS(err.text, "another shape");
+    ho_lane_config elsewhere = lane;
+    elsewhere.train = (ho_window){BARS - 60, BARS};
+    CHECK_STATUS(ho_lane_restore(c, 1, &elsewhere, bytes, b.size, &err), HO_EINVAL);
+    CHECK_CONTAINS(err.text, "window");
+    CHECK_OK(ho_lane_restore(c, 1, &lane, bytes, b.size, &err), &err);
+    free(b.data);
+    ho_cohort_destroy(&c);
+    ho_cohort_destroy(&other);
+    world_free(&w);
+}
+
+static void a_copied_lane_has_the_weights_and_moments_but_its_own_numbers(void **state)
+{
+    (void)state;
+    ho_err err;
+    ho_epoch_stat stat[2];
+    for (int f = 0; f < FORMS; f++) {
+        world *w = open_world(1);
+        const ho_cohort_key key = key_of(w, &forms[f]);
+        ho_lane_config a = lane_of(w, &key, 1), b = lane_of(w, &key, 2);
+        a.env.sizing = b.env.sizing = HO_SIZING_FIXED; /* Kelly may stop both from trading */
+        ho_cohort *c = open_cohort(w, &key, 2);
+        ho_tensors from, to;
+        start(c, 0, &a);
+        start(c, 1, &b);
+        run(c, 2, stat);
+        CHECK_OK(ho_lane_copy(c, 1, 0, &err), &err);
+        CHECK_OK(ho_lane_export(c, 0, &from, &err), &err);
+        CHECK_OK(ho_lane_export(c, 1, &to, &err), &err);
+        for (int i = 0; i < from.count; i++) {
+            const int64_t n =
+                from.tensor[i].shape[0] * (from.tensor[i].ndim == 2 ? from.tensor[i].shape[1] : 1);
+            assert_memory_equal(from.tensor[i].data, to.tensor[i].data, (size_t)n * sizeof(float));
+        }
+        run(c, 1, stat);
+        assert_true(stat[0].reward_mean != stat[1].reward_mean);
+        ho_tensors_free(&from);
+        ho_tensors_free(&to);
+        ho_cohort_destroy(&c);
+        world_free(&w);
+    }
+}
+
+static void exported_weights_act_alike_in_another_lane(void **state)
+{
+    (void)state;
+    ho_err err;
+    ho_epoch_stat stat[2];
+    for (int f = 0; f < FORMS; f++) {
+        world *w = open_world(1);
+        const ho_cohort_key key = key_of(w, &forms[f]);
+        const ho_lane_config a = lane_of(w, &key, 1), b = lane_of(w, &key, 2);
+        ho_cohort *c = open_cohort(w, &key, 2);
+        ho_tensors weights;
+        ho_backtest_result first, second;
+        start(c, 0, &a);
+        start(c, 1, &b);
+        run(c, 2, stat);
+        CHECK_OK(ho_lane_export(c, 0, &weights, &err), &err);
+        CHECK_OK(ho_lane_import(c, 1, &weights, &err), &err);
+        const ho_env_config env = world_env(w, 0.5, 0.5);
+        (void)world_score(w, c, 0, &env, NULL, &first);
+        (void)world_score(w, c, 1, &env, NULL, &second);
+        assert_memory_equal(first.action_count, second.action_count, sizeof first.action_count);
+        assert_true(first.final_equity == second.final_equity);
+        weights.tensor[0].shape[0]++;
+        CHECK_STATUS(ho_lane_import(c, 1, &weights, &err), HO_EINVAL);
+        CHECK_CONTAINS(err.text, weights.tensor[0].name);
+        weights.tensor[0].shape[0]--;
+        weights.tensor[0].name[0] = 'x';
+        CHECK_STATUS(ho_lane_import(c, 1, &weights, &err), HO_EINVAL);
+        ho_backtest_free(&first);
+        ho_backtest_free(&second);
+        ho_tensors_free(&weights);
+        ho_cohort_destroy(&c);
+        world_free(&w);
+    }
+}
+
+static void an_epoch_reports_what_happened(void **state)
+{
+    (void)state;
+    ho_epoch_stat s;
+    for (int f = 0; f < FORMS; f++) {
+        world *w = open_world(2);
+        const ho_cohort_key key = key_of(w, &forms[f]);
+        const ho_lane_config lane = lane_of(w, &key, 1);
+        ho_cohort *c = open_cohort(w, &key, 1);
+        start(c, 0, &lane);
+        run(c, 2, &s);
+        const int64_t steps = (int64_t)ho_epoch_steps(&key) * key.episodes;
+        assert_int_equal(s.epoch, 2);
+        assert_int_equal(s.experiences, steps);
+        int64_t exposures = 0, orders = 0, urgencies = 0;
+        for (int i = 0; i < HO_EXPOSURES; i++) {
+            exposures += s.exposure_count[i];
+        }
+        for (int i = 0; i < 3; i++) {
+            orders += s.order_count[i];
+            urgencies += s.urgency_count[i];
+        }
+        assert_int_equal(exposures, steps);
+        assert_int_equal(orders, steps);
+        assert_int_equal(urgencies, steps);
+        assert_true(s.updates > 0 && s.updates <= ho_epoch_updates(&key));
+        assert_true(s.reward_min <= s.reward_mean && s.reward_mean <= s.reward_max);
+        assert_true(s.reward_std > 0.0 && s.grad_norm > 0.0);
+        assert_true(s.q_min <= s.q_mean && s.q_mean <= s.q_max && s.q_std > 0.0);
+        assert_true(s.ended_length + s.ended_window > 0);
+        assert_true(isfinite(s.loss_mean) && isfinite(s.loss_last) && isfinite(s.sharpe));
+        assert_true(s.learning_rate > 0.0);
+        if (key.algorithm == HO_PPO) {
+            assert_true(s.entropy > 3.0 && s.kl >= 0.0); /* log 45 = 3.8: still near uniform */
+            assert_true(s.explained_variance < 1.0);
+        } else {
+            assert_int_equal(s.replay_fill,
+                             steps * 2 < key.replay_capacity ? steps * 2 : key.replay_capacity);
+            assert_true(s.td_error_mean > 0.0);
+            CHECK_NEAR(s.epsilon, key.noisy ? 0.0 : 1.0 - 0.98 / 5.0, 1e-12);
+        }
+        assert_true(!key.curiosity || s.curiosity_loss > 0.0);
+        ho_cohort_destroy(&c);
+        world_free(&w);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_lane_has_the_same_bits_alone_in_any_slot_and_beside_others),
+        cmocka_unit_test(resuming_is_bit_identical_to_not_having_stopped),
+        cmocka_unit_test(a_lane_driven_to_nan_fails_alone),
+        cmocka_unit_test(a_damaged_checkpoint_is_refused_and_leaves_the_slot_free),
+        cmocka_unit_test(a_copied_lane_has_the_weights_and_moments_but_its_own_numbers),
+        cmocka_unit_test(exported_weights_act_alike_in_another_lane),
+        cmocka_unit_test(an_epoch_reports_what_happened),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
