@@ -59,7 +59,7 @@ static bool trades_on_weekends(const ho_zone *zone, const int64_t *open_ns, int6
 /* The time of day at which the market opens after its longest pauses: the minute with the most
  * hours of pause before it, or one up to an hour earlier with a tenth as much (daylight saving,
  * seen from a zone without it). */
-static int find_start(const ho_zone *zone, const int64_t *open_ns, int64_t T)
+static int find_start(const ho_zone *zone, const int64_t *open_ns, int64_t T, int64_t interval_ns)
 {
     enum { MINUTES = 1440 };
     double *weight = calloc(MINUTES, sizeof *weight);
@@ -68,8 +68,8 @@ static int find_start(const ho_zone *zone, const int64_t *open_ns, int64_t T)
         return 0;
     }
     for (int64_t t = 1; t < T; ++t) {
-        int64_t pause = open_ns[t] - open_ns[t - 1];
-        if (pause > HALF_HOUR_S * SECOND_NS) {
+        int64_t pause = open_ns[t] - open_ns[t - 1] - interval_ns;
+        if (pause >= HALF_HOUR_S * SECOND_NS) {
             int64_t local = local_second(zone, open_ns[t]);
             int minute = (int)((local - ho_floor_div(local, DAY_S) * DAY_S) / 60);
             weight[minute] += (double)(pause < 3 * DAY_NS ? pause : 3 * DAY_NS);
@@ -90,8 +90,8 @@ static int find_start(const ho_zone *zone, const int64_t *open_ns, int64_t T)
 }
 
 ho_status ho_calendar_find(const ho_data_options *options, const ho_zone *zone,
-                           const int64_t *open_ns, int64_t T, int64_t interval_ns,
-                           ho_calendar *out, ho_err *err)
+                           const int64_t *open_ns, int64_t T, int64_t interval_ns, ho_calendar *out,
+                           ho_err *err)
 {
     ho_status rc = HO_OK;
     *out = (ho_calendar){.zone = zone, .end_s = -1};
@@ -100,9 +100,8 @@ ho_status ho_calendar_find(const ho_data_options *options, const ho_zone *zone,
     if (interval_ns >= DAY_NS) {
         out->max_gap_ns = 5 * interval_ns;
     }
-    if (options->max_gap[0] &&
-        (rc = ho_duration_parse("data.max_gap", options->max_gap, &out->max_gap_ns, err)) !=
-            HO_OK) {
+    if (options->max_gap[0] && (rc = ho_duration_parse("data.max_gap", options->max_gap,
+                                                       &out->max_gap_ns, err)) != HO_OK) {
         return rc;
     }
     if (options->session_end[0] && !options->session_start[0]) {
@@ -114,7 +113,7 @@ ho_status ho_calendar_find(const ho_data_options *options, const ho_zone *zone,
             rc = parse_clock("session_end", options->session_end, &out->end_s, err);
         }
     } else if (!out->round_the_clock && interval_ns < DAY_NS) {
-        out->start_s = find_start(zone, open_ns, T);
+        out->start_s = find_start(zone, open_ns, T, interval_ns);
     }
     return rc;
 }
@@ -184,8 +183,7 @@ ho_status ho_calendar_sessions(const ho_data_options *options, const ho_calendar
                                ho_bars *bars, ho_data_report *report, ho_err *err)
 {
     static const double year_ns = 365.25 * 86400e9;
-    if (!bars->session &&
-        !(bars->session = malloc((size_t)bars->count * sizeof *bars->session))) {
+    if (!bars->session && !(bars->session = malloc((size_t)bars->count * sizeof *bars->session))) {
         return ho_err_set(err, HO_ENOMEM, "no memory for the sessions");
     }
     number_sessions(calendar, bars);

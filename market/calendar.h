@@ -25,8 +25,8 @@ typedef struct ho_calendar {
 
 /* Finds or takes from the keys: round_the_clock, start, end, max_gap. open_ns [T] ascends. */
 ho_status ho_calendar_find(const ho_data_options *options, const ho_zone *zone,
-                           const int64_t *open_ns, int64_t T, int64_t interval_ns,
-                           ho_calendar *out, ho_err *err);
+                           const int64_t *open_ns, int64_t T, int64_t interval_ns, ho_calendar *out,
+                           ho_err *err);
 
 /* Days since 1970 of the trading day to which a bar opening at ns belongs. Without weekend trading
  * Saturday and Sunday belong to Monday. */

@@ -400,7 +400,8 @@ ho_status ho_clean_interval(ho_clean *s)
         }
     }
     for (int i = 0; i < SLOTS; ++i) {
-        if (table[i].count > best.count || (table[i].count == best.count && table[i].ns < best.ns)) {
+        if (table[i].count > best.count ||
+            (table[i].count == best.count && table[i].ns < best.ns)) {
             best = table[i];
         }
     }

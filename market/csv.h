@@ -63,21 +63,21 @@ typedef struct ho_csv_field {
 typedef struct ho_csv_dialect {
     char separator;
     char decimal, thousands;
-    bool quoted;         /* some field of the sample is in quotes */
-    size_t data_offset;  /* first byte after header lines */
-    int64_t data_line;   /* its line number, from 1 */
-    int fields;          /* in a data row */
-    bool fields_vary;    /* trailing separators come and go */
+    bool quoted;        /* some field of the sample is in quotes */
+    size_t data_offset; /* first byte after header lines */
+    int64_t data_line;  /* its line number, from 1 */
+    int fields;         /* in a data row */
+    bool fields_vary;   /* trailing separators come and go */
     bool header;
-    int column[HO_CSV_ROLES]; /* field index of a role, or -1 */
-    int extra[HO_CSV_EXTRA];  /* field index of options->extra[k] */
+    int column[HO_CSV_ROLES];     /* field index of a role, or -1 */
+    int extra[HO_CSV_EXTRA];      /* field index of options->extra[k] */
     char name[HO_CSV_FIELDS][48]; /* as written, or "" */
-    char symbol[72];     /* the symbol chosen of a wide file, or "" */
+    char symbol[72];              /* the symbol chosen of a wide file, or "" */
     ho_stamp_order order;
-    int epoch_unit;      /* forced by the key, or 0 */
-    double price_scale;  /* factor of prices, 1 as a rule */
-    int64_t day_s;       /* >= 0: stamps are milliseconds of this day (Lean zip members) */
-    bool utc_by_name;    /* the stamp column is called ..._utc */
+    int epoch_unit;       /* forced by the key, or 0 */
+    double price_scale;   /* factor of prices, 1 as a rule */
+    int64_t day_s;        /* >= 0: stamps are milliseconds of this day (Lean zip members) */
+    bool utc_by_name;     /* the stamp column is called ..._utc */
     const char *known_as; /* name of the dialect, or "" */
 } ho_csv_dialect;
 
@@ -90,8 +90,8 @@ const char *ho_csv_line_end(const char *p, const char *end);
 
 /* Finds the dialect of text [size] (zero-terminated). */
 ho_status ho_csv_detect(const char *path, const char *member, const char *text, size_t size,
-                        const ho_data_options *options, ho_csv_dialect *out,
-                        ho_data_report *report, ho_err *err);
+                        const ho_data_options *options, ho_csv_dialect *out, ho_data_report *report,
+                        ho_err *err);
 
 /* Appends all rows. `file` is the index for places. */
 ho_status ho_csv_read(const char *path, int file, const char *text, size_t size,

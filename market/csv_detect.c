@@ -29,8 +29,8 @@ typedef struct detector {
     int64_t now_s;
     sample_line line[SAMPLE]; /* first lines that are not blank or comments */
     int lines;
-    int header_line;          /* index in line, or -1 */
-    int data_line;            /* index of the first data line */
+    int header_line; /* index in line, or -1 */
+    int data_line;   /* index of the first data line */
     ho_csv_field field[HO_CSV_FIELDS];
 } detector;
 
@@ -64,9 +64,8 @@ static bool is_number(const detector *s, const ho_csv_field *field)
 static bool is_number_or_nothing(const detector *s, const ho_csv_field *field)
 {
     double value = 0.0;
-    ho_number_kind kind = ho_number_parse(field->text, field->length,
-                                          s->d->decimal ? s->d->decimal : '.', s->d->thousands,
-                                          &value);
+    ho_number_kind kind = ho_number_parse(
+        field->text, field->length, s->d->decimal ? s->d->decimal : '.', s->d->thousands, &value);
     return kind == HO_NUMBER_OK || kind == HO_NUMBER_EMPTY;
 }
 
@@ -84,9 +83,7 @@ static bool is_stamp(const detector *s, const ho_csv_field *field)
 
 /* ---- lines, separator, decimals -------------------------------------------------------------- */
 
-bool ho_csv_is_comment(const char *p, const char *end);
-
-bool ho_csv_is_comment(const char *p, const char *end)
+static bool is_comment(const char *p, const char *end)
 {
     return p < end && (*p == '#' || (end - p > 1 && p[0] == '/' && p[1] == '/'));
 }
@@ -101,7 +98,7 @@ static void take_sample(detector *s)
         while (q < stop && isspace((unsigned char)*q)) {
             ++q;
         }
-        if (q < stop && !ho_csv_is_comment(q, stop)) {
+        if (q < stop && !is_comment(q, stop)) {
             s->line[s->lines++] = (sample_line){p, stop, number};
         }
         p = stop + 1;
@@ -407,8 +404,9 @@ static ho_status key_names(detector *s)
     }
     int fields = split_trimmed(s, s->data_line);
     if (fields < n) {
-        return ho_err_set(s->err, HO_EDATA, "%s:%lld: data.columns names %d columns, the row has %d",
-                          s->path, (long long)s->line[s->data_line].number, n, fields);
+        return ho_err_set(s->err, HO_EDATA,
+                          "%s:%lld: data.columns names %d columns, the row has %d", s->path,
+                          (long long)s->line[s->data_line].number, n, fields);
     }
     s->d->fields = fields;
     return HO_OK;
@@ -419,7 +417,7 @@ static ho_status key_names(detector *s)
 /* Better names for the stamp are lower. */
 static int stamp_rank(const char *name)
 {
-    static const char *const best[] = {"ts_event", "open_time", "opentime", "ts_utc",
+    static const char *const best[] = {"ts_event",      "open_time", "opentime", "ts_utc",
                                        "timestamp_utc", "timestamp", "datetime"};
     for (int i = 0; i < (int)(sizeof best / sizeof best[0]); ++i) {
         if (strcasecmp(name, best[i]) == 0) {
@@ -489,11 +487,11 @@ static ho_status wide_roles(detector *s, ho_csv_role *role)
                           "data.symbol = one of: %s",
                           s->path, (long long)s->line[s->header_line].number, list);
     }
-    (void)snprintf(s->d->symbol, sizeof s->d->symbol, "%s", chosen);
+    (void)snprintf(s->d->symbol, sizeof s->d->symbol, "%.47s", chosen);
     for (int k = 0; k < s->d->fields; ++k) {
         char name[48] = "";
-        ho_csv_role wide = role[k] == HO_CSV_SKIP ? wide_role(s->d->name[k], name, sizeof name)
-                                                  : HO_CSV_SKIP;
+        ho_csv_role wide =
+            role[k] == HO_CSV_SKIP ? wide_role(s->d->name[k], name, sizeof name) : HO_CSV_SKIP;
         if (wide && strcasecmp(name, chosen) == 0) {
             role[k] = wide;
         }
@@ -576,8 +574,7 @@ static void choose_time(detector *s, ho_csv_role *role)
     if (stamp >= 0) {
         role[stamp] = HO_CSV_STAMP;
         size_t length = strlen(s->d->name[stamp]);
-        s->d->utc_by_name =
-            length >= 3 && strcasecmp(s->d->name[stamp] + length - 3, "utc") == 0;
+        s->d->utc_by_name = length >= 3 && strcasecmp(s->d->name[stamp] + length - 3, "utc") == 0;
         s->d->utc_by_name |= strcasecmp(s->d->name[stamp], "Gmt time") == 0;
     }
 }
@@ -701,8 +698,9 @@ static int64_t day_in_name(const char *member)
     ho_stamp stamp;
     const char *base = strrchr(member, '/');
     base = base ? base + 1 : member;
-    return strlen(base) > 8 && ho_stamp_parse(base, 8, HO_STAMP_ORDER_YMD, 0, 0, &stamp) ==
-                                   HO_STAMP_OK && stamp.kind == HO_STAMP_DATE
+    return strlen(base) > 8 &&
+                   ho_stamp_parse(base, 8, HO_STAMP_ORDER_YMD, 0, 0, &stamp) == HO_STAMP_OK &&
+                   stamp.kind == HO_STAMP_DATE
                ? stamp.s
                : -1;
 }
@@ -969,8 +967,8 @@ static void describe(detector *s)
 }
 
 ho_status ho_csv_detect(const char *path, const char *member, const char *text, size_t size,
-                        const ho_data_options *options, ho_csv_dialect *out,
-                        ho_data_report *report, ho_err *err)
+                        const ho_data_options *options, ho_csv_dialect *out, ho_data_report *report,
+                        ho_err *err)
 {
     ho_status rc = HO_OK;
     memset(out, 0, sizeof *out);
@@ -985,8 +983,14 @@ ho_status ho_csv_detect(const char *path, const char *member, const char *text, 
     if (!s) {
         return ho_err_set(err, HO_ENOMEM, "%s: no memory", path);
     }
-    *s = (detector){.path = path, .text = text, .end = text + size, .options = options, .d = out,
-                    .report = report, .err = err, .now_s = (int64_t)time(NULL)};
+    *s = (detector){.path = path,
+                    .text = text,
+                    .end = text + size,
+                    .options = options,
+                    .d = out,
+                    .report = report,
+                    .err = err,
+                    .now_s = (int64_t)time(NULL)};
     if (memchr(text, '\0', size < 4096 ? size : 4096)) {
         rc = ho_err_set(err, HO_EDATA, "%s: is neither text nor a known binary format", path);
         goto out;

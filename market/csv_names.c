@@ -52,11 +52,11 @@ static const alias aliases[] = {
 /* clang-format on */
 
 static const char *const role_names[HO_CSV_ROLES] = {
-    "-",         "time",        "date",      "clock",     "open",        "high",
-    "low",       "close",       "volume",    "quote_volume", "tick_volume", "adj_open",
-    "adj_high",  "adj_low",     "adj_close", "adj_volume", "bid_open",   "bid_high",
-    "bid_low",   "bid_close",   "ask_open",  "ask_high",  "ask_low",     "ask_close",
-    "price",     "close_time",  "symbol",    "contract",  "funding"};
+    "-",        "time",       "date",      "clock",        "open",        "high",
+    "low",      "close",      "volume",    "quote_volume", "tick_volume", "adj_open",
+    "adj_high", "adj_low",    "adj_close", "adj_volume",   "bid_open",    "bid_high",
+    "bid_low",  "bid_close",  "ask_open",  "ask_high",     "ask_low",     "ask_close",
+    "price",    "close_time", "symbol",    "contract",     "funding"};
 
 const char *ho_csv_role_name(ho_csv_role role)
 {

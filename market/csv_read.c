@@ -41,8 +41,8 @@ typedef struct reader {
 static ho_status refuse(reader *s, const char *at, const char *what, const ho_csv_field *field,
                         const char *mend)
 {
-    return ho_err_set(s->err, HO_EDATA, "%s:%lld:%lld: %s \"%.*s\"%s", s->path,
-                      (long long)s->line, (long long)(at - s->begin + 1), what,
+    return ho_err_set(s->err, HO_EDATA, "%s:%lld:%lld: %s \"%.*s\"%s", s->path, (long long)s->line,
+                      (long long)(at - s->begin + 1), what,
                       (int)(field->length < 40 ? field->length : 40), field->text, mend);
 }
 
@@ -157,8 +157,7 @@ static ho_status read_volume(reader *s, double *out)
         return HO_OK;
     }
     const ho_csv_field *f = &s->field[s->volume_column];
-    switch (
-        ho_number_parse_scaled(f->text, f->length, s->d->decimal, s->d->thousands, out)) {
+    switch (ho_number_parse_scaled(f->text, f->length, s->d->decimal, s->d->thousands, out)) {
     case HO_NUMBER_OK:
         return HO_OK;
     case HO_NUMBER_EMPTY:
@@ -200,8 +199,8 @@ static ho_status read_optional(reader *s, int64_t i)
     }
     if (rows->funding) {
         const ho_csv_field *f = &s->field[s->d->column[HO_CSV_FUNDING]];
-        ho_number_kind kind = ho_number_parse(f->text, f->length, s->d->decimal, s->d->thousands,
-                                              &rows->funding[i]);
+        ho_number_kind kind =
+            ho_number_parse(f->text, f->length, s->d->decimal, s->d->thousands, &rows->funding[i]);
         if (kind != HO_NUMBER_OK && kind != HO_NUMBER_EMPTY) {
             return refuse(s, f->text, "funding is not a finite number:", f, "");
         }
@@ -216,8 +215,8 @@ static ho_status read_stamp(reader *s, int64_t *ns)
     const ho_csv_dialect *d = s->d;
     ho_stamp stamp;
     ho_stamp_result result = HO_STAMP_OK;
-    const ho_csv_field *f = &s->field[d->column[HO_CSV_STAMP] >= 0 ? d->column[HO_CSV_STAMP]
-                                                                   : d->column[HO_CSV_DATE]];
+    const ho_csv_field *f =
+        &s->field[d->column[HO_CSV_STAMP] >= 0 ? d->column[HO_CSV_STAMP] : d->column[HO_CSV_DATE]];
     if (d->day_s >= 0) {
         int64_t ms = 0;
         if (!ho_number_parse_digits(f->text, f->length, &ms) || ms >= 86400000) {
@@ -231,8 +230,8 @@ static ho_status read_stamp(reader *s, int64_t *ns)
         result = ho_stamp_parse(f->text, f->length, d->order, d->epoch_unit, s->now_s, &stamp);
     } else {
         const ho_csv_field *clock = &s->field[d->column[HO_CSV_TIME]];
-        result = ho_stamp_parse_split(f->text, f->length, clock->text, clock->length, d->order,
-                                      &stamp);
+        result =
+            ho_stamp_parse_split(f->text, f->length, clock->text, clock->length, d->order, &stamp);
     }
     switch (result) {
     case HO_STAMP_OK:
@@ -240,8 +239,9 @@ static ho_status read_stamp(reader *s, int64_t *ns)
     case HO_STAMP_EMPTY:
         return refuse(s, f->text, "the time is missing:", f, "");
     case HO_STAMP_RANGE:
-        return refuse(s, f->text, "this epoch is not between 1980 and tomorrow in s, ms, us or ns:",
-                      f, "; write data.epoch_unit if it is another unit than its size says");
+        return refuse(s, f->text,
+                      "this epoch is not between 1980 and tomorrow in s, ms, us or ns:", f,
+                      "; write data.epoch_unit if it is another unit than its size says");
     case HO_STAMP_AMBIGUOUS:
     case HO_STAMP_BAD:
         return refuse(s, f->text, "not a date and time:", f, "");
@@ -302,9 +302,9 @@ static ho_status resolve_local(reader *s, int64_t first)
                                   "\"refuse\"; write \"order\", \"first\" or \"second\"",
                                   s->path, rows->line[i], s->options->timezone);
             }
-            bool again = local == before_local && i != first &&
-                         memcmp(rows->ohlcv + 5 * i, rows->ohlcv + 5 * (i - step),
-                                5 * sizeof(double)) == 0;
+            bool again =
+                local == before_local && i != first &&
+                memcmp(rows->ohlcv + 5 * i, rows->ohlcv + 5 * (i - step), 5 * sizeof(double)) == 0;
             pick = s->options->dst == HO_DST_SECOND ||
                    (s->options->dst == HO_DST_ORDER && before != never && first_ns <= before &&
                     !(again && first_ns == before));
@@ -328,8 +328,8 @@ static bool is_wanted(reader *s)
     const ho_csv_field *f = &s->field[column];
     bool known = false;
     for (int i = 0; i < s->symbols && !known; ++i) {
-        known = strlen(s->symbol[i]) == f->length &&
-                strncasecmp(s->symbol[i], f->text, f->length) == 0;
+        known =
+            strlen(s->symbol[i]) == f->length && strncasecmp(s->symbol[i], f->text, f->length) == 0;
     }
     if (!known && s->symbols < SYMBOLS_SHOWN && f->length < sizeof s->symbol[0]) {
         memcpy(s->symbol[s->symbols], f->text, f->length);
@@ -370,8 +370,7 @@ static ho_status read_row(reader *s, int fields)
     int64_t ns = 0;
     double price[4];
     int empties = 0;
-    if (fields != d->fields &&
-        !(fields == d->fields + 1 && s->field[fields - 1].length == 0)) {
+    if (fields != d->fields && !(fields == d->fields + 1 && s->field[fields - 1].length == 0)) {
         return ho_err_set(s->err, HO_EDATA, "%s:%lld: the row has %d columns, the others have %d%s",
                           s->path, (long long)s->line, fields < 0 ? 0 : fields, d->fields,
                           fields < 0 ? " (a quote is left open, or there are too many)" : "");
@@ -490,8 +489,15 @@ ho_status ho_csv_read(const char *path, int file, const char *text, size_t size,
     if (!s) {
         return ho_err_set(err, HO_ENOMEM, "%s: no memory", path);
     }
-    *s = (reader){.path = path, .file = file, .options = options, .zone = zone, .d = dialect,
-                  .rows = rows, .report = report, .err = err, .now_s = (int64_t)time(NULL),
+    *s = (reader){.path = path,
+                  .file = file,
+                  .options = options,
+                  .zone = zone,
+                  .d = dialect,
+                  .rows = rows,
+                  .report = report,
+                  .err = err,
+                  .now_s = (int64_t)time(NULL),
                   .line = dialect->data_line - 1,
                   .divisor = dialect->price_scale < 1.0 ? round(1.0 / dialect->price_scale)
                                                         : 1.0 / dialect->price_scale};

@@ -287,8 +287,11 @@ ho_status ho_bars_load(const ho_data_options *options, ho_bars *out, ho_data_rep
     if ((rc = ho_zone_load(session_name, &session_zone, err)) != HO_OK) {
         goto out;
     }
-    ho_clean clean = {.options = options, .rows = &rows, .report = report,
-                      .session_zone = session_zone, .err = err};
+    ho_clean clean = {.options = options,
+                      .rows = &rows,
+                      .report = report,
+                      .session_zone = session_zone,
+                      .err = err};
     if ((rc = ho_clean_order(&clean)) != HO_OK || (rc = ho_clean_interval(&clean)) != HO_OK ||
         (rc = ho_clean_duplicates(&clean)) != HO_OK || (rc = ho_clean_dirt(&clean)) != HO_OK ||
         (rc = ho_clean_label(&clean)) != HO_OK || (rc = ho_clean_period(&clean)) != HO_OK ||

@@ -15,9 +15,9 @@
 
 enum { NUMBER_TEXT = 128, EXACT_POWER = 22 };
 
-static const double power_of_ten[EXACT_POWER + 1] = {
-    1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
-    1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+static const double power_of_ten[EXACT_POWER + 1] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                                     1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                                     1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
 static locale_t c_locale;
 static pthread_once_t c_locale_once = PTHREAD_ONCE_INIT;
@@ -166,8 +166,8 @@ ho_number_kind ho_number_parse(const char *text, size_t length, char decimal, ch
     return general_parse(text, length, decimal, thousands, out);
 }
 
-ho_number_kind ho_number_parse_scaled(const char *text, size_t length, char decimal,
-                                      char thousands, double *out)
+ho_number_kind ho_number_parse_scaled(const char *text, size_t length, char decimal, char thousands,
+                                      double *out)
 {
     static const char letters[] = "KMBT";
     static const double scale[] = {1e3, 1e6, 1e9, 1e12};

@@ -23,8 +23,8 @@ ho_number_kind ho_number_parse(const char *text, size_t length, char decimal, ch
                                double *out);
 
 /* As above, and K, M, B or T may follow (1.2M). */
-ho_number_kind ho_number_parse_scaled(const char *text, size_t length, char decimal,
-                                      char thousands, double *out);
+ho_number_kind ho_number_parse_scaled(const char *text, size_t length, char decimal, char thousands,
+                                      double *out);
 
 /* Digits only, up to 18 of them. Returns 0 if the text is anything else. */
 int ho_number_parse_digits(const char *text, size_t length, int64_t *out);

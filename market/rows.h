@@ -5,6 +5,7 @@
 #define HO_MARKET_ROWS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "market/load.h"
@@ -32,11 +33,11 @@ typedef struct ho_rows {
 
     /* facts that a reader may learn */
     bool has_volume;
-    bool dates_only;        /* no stamp has a time of day */
-    bool naive;             /* stamps had no zone */
-    int label;              /* ho_bar_label the format states, or HO_LABEL_AUTO */
-    int64_t interval_ns;    /* bar length the format states, or 0 */
-    char venue_zone[64];    /* session zone that the venue implies, or "" */
+    bool dates_only;     /* no stamp has a time of day */
+    bool naive;          /* stamps had no zone */
+    int label;           /* ho_bar_label the format states, or HO_LABEL_AUTO */
+    int64_t interval_ns; /* bar length the format states, or 0 */
+    char venue_zone[64]; /* session zone that the venue implies, or "" */
     ho_instrument instrument;
 } ho_rows;
 

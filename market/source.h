@@ -16,9 +16,9 @@ extern "C" {
 typedef struct ho_source {
     char *bytes; /* [size + 1], a zero behind the last */
     size_t size;
-    char container[8];  /* "plain", "gz", "zst", "zip" */
-    char member[256];   /* name inside a zip, or "" */
-    char sha256[65];    /* of the file as it lies on disk */
+    char container[8]; /* "plain", "gz", "zst", "zip" */
+    char member[256];  /* name inside a zip, or "" */
+    char sha256[65];   /* of the file as it lies on disk */
 } ho_source;
 
 /* Reads a file. Of a zip with several files, `pick` (data.symbol) must occur in exactly one name.

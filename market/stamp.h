@@ -31,9 +31,9 @@ typedef enum ho_stamp_order {
 
 typedef struct ho_stamp {
     ho_stamp_kind kind;
-    int64_t s;  /* seconds since 1970 (UTC), or of the wall clock */
-    int32_t ns; /* [0, 1e9) */
-    int unit;   /* HO_STAMP_EPOCH: 1 s, 2 ms, 3 us, 4 ns, as ho_epoch_unit */
+    int64_t s;         /* seconds since 1970 (UTC), or of the wall clock */
+    int32_t ns;        /* [0, 1e9) */
+    int unit;          /* HO_STAMP_EPOCH: 1 s, 2 ms, 3 us, 4 ns, as ho_epoch_unit */
     int first, second; /* day-month candidates as written, 0 if the order is plain */
 } ho_stamp;
 
