@@ -19,17 +19,8 @@ static void add(char *out, size_t room, size_t *at, const char *text)
 
 static void add_quoted(char *out, size_t room, size_t *at, const char *text)
 {
-    add(out, room, at, "\"");
-    for (; *text; text++) {
-        char one[8] = {*text, '\0'};
-        if (*text == '"' || *text == '\\') {
-            (void)snprintf(one, sizeof one, "\\%c", *text);
-        } else if ((unsigned char)*text < 0x20 || *text == 0x7f) {
-            (void)snprintf(one, sizeof one, "\\u%04x", (unsigned)(unsigned char)*text);
-        }
-        add(out, room, at, one);
-    }
-    add(out, room, at, "\"");
+    bool fits = *at < room;
+    *at += (size_t)ho_text_quote(text, fits ? out + *at : NULL, fits ? room - *at : 0);
 }
 
 int ho_settings_print(const ho_settings *s, ho_key key, char *out, size_t room)

@@ -73,7 +73,8 @@ void ho_space_free(ho_space *space);
 /* Index of the parameter, or -1. */
 int ho_space_find(const ho_space *space, const char *name);
 
-/* Whether parameter i is active given the values of its predecessors in config [P]. */
+/* Whether parameter i is active given the values of its predecessors in config [P], inactive ones
+ * of which are NaN. */
 bool ho_space_active(const ho_space *space, const double *config, int i);
 
 /* Grid points of a stepped or int parameter, choices of a choice; 0 for a continuous one. */

@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "kernels/metrics/metric_table.h"
 #include "study/folds.h"
+#include "study/objective.h"
 #include "study/settings.h"
 #include "study/space.h"
 #include "study/status.h"
@@ -18,22 +18,6 @@ extern "C" {
 #endif
 
 enum { HO_STUDY_OBJECTIVES_MAX = 8, HO_CONSTRAINTS_MAX = 16, HO_WARM_STARTS_MAX = 16 };
-
-typedef struct ho_objective {
-    char name[64];
-    int metric;    /* ho_metric; -1: a value that [command] reports under this name */
-    int direction; /* +1 more is better, -1 less is better */
-} ho_objective;
-
-typedef enum ho_compare { HO_AT_LEAST, HO_MORE_THAN, HO_AT_MOST, HO_LESS_THAN } ho_compare;
-
-/* "max_drawdown >= -0.25" */
-typedef struct ho_constraint {
-    char text[96];
-    int metric; /* ho_metric */
-    ho_compare compare;
-    double bound;
-} ho_constraint;
 
 /* [[warm_start]]: finished trials of another study are told to the sampler first. */
 typedef struct ho_warm_start {

@@ -45,6 +45,16 @@ int ho_text_number(double value, char *out, size_t room)
     return ho_text_f64(value, out, room);
 }
 
+int ho_text_decimals(double value)
+{
+    char text[HO_TEXT_NUMBER];
+    (void)print_shortest(value, text, sizeof text);
+    const char *point = strchr(text, '.'), *exponent = strchr(text, 'e');
+    int decimals = point ? (int)strspn(point + 1, "0123456789") : 0;
+    decimals -= exponent ? atoi(exponent + 1) : 0;
+    return decimals > 0 ? decimals : 0;
+}
+
 /* Copies text without the underscores that stand between two digits; false: no number. */
 static bool digits_only(const char *text, char *out, size_t room)
 {
@@ -130,6 +140,30 @@ int ho_text_distance(const char *a, const char *b)
         }
     }
     return row[n % 3][m];
+}
+
+int ho_text_quote(const char *text, char *out, size_t room)
+{
+    size_t n = 0;
+    const char *p = text;
+    for (bool first = true, last = false; !last; first = false) {
+        char one[8];
+        if (first || *p == '\0') {
+            (void)snprintf(one, sizeof one, "\"");
+            last = !first;
+        } else if (*p == '"' || *p == '\\') {
+            (void)snprintf(one, sizeof one, "\\%c", *p++);
+        } else if ((unsigned char)*p < 0x20 || *p == 0x7f) {
+            (void)snprintf(one, sizeof one, "\\u%04x", (unsigned)(unsigned char)*p++);
+        } else {
+            (void)snprintf(one, sizeof one, "%c", *p++);
+        }
+        if (n < room) {
+            (void)snprintf(out + n, room - n, "%s", one);
+        }
+        n += strlen(one);
+    }
+    return (int)n;
 }
 
 char *ho_text_copy(const char *text)

@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-enum { HO_TOML_BYTES_MAX = 4 << 20 }; /* a study file is a few KB; larger is a mistake */
+enum { HO_TOML_BYTES_MAX = 512 << 10 }; /* a study file is a few KB; larger is a mistake */
 
 typedef enum ho_toml_type {
     HO_TOML_INT,

@@ -8,7 +8,6 @@
 
 #include "kernels/backend.h"
 #include "kernels/env/market_host.h"
-#include "kernels/env/rules.h"
 #include "kernels/env/step.h"
 #include "kernels/metrics/metrics.h"
 
@@ -31,7 +30,7 @@ typedef struct ho_cpu_pass {
     int done;
     double before;        /* equity before the last step */
     double session_start; /* equity at the end of the session before */
-    ho_rule rule;
+    double held_exposure; /* HO_POLICY_RANDOM: the exposure in force */
     int64_t session_room, trade_room;
     double *session_return; /* grows; moves into the result when wanted */
     int32_t *session_id;
