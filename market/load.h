@@ -183,7 +183,7 @@ typedef struct ho_data_report {
     char columns[256];  /* as understood: "open_time>time, open>open, ..." */
     char label[16];     /* "open", "close" */
     bool label_assumed; /* neither a key nor the data says so */
-    char session[96];   /* the calendar in words */
+    char session[160];  /* the calendar in words */
     int64_t rows;       /* data rows read, before cleaning */
     int64_t bars;       /* delivered */
     int64_t filled;     /* of these, made by gaps = "fill" */

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "study/log.h"
+#include "worker/checkpoint.h"
 #include "worker/lane_score.h"
 
 enum {
@@ -265,6 +266,35 @@ ho_status ho_pool_add(ho_pool *pool, ho_trial_plan **plan, ho_err *err)
         pool->entry[pool->entries++] = (struct entry){.run = run};
     }
     return rc;
+}
+
+ho_status ho_pool_resume(ho_pool *pool, ho_trial_plan **plan, const void *blob, size_t size,
+                         ho_err *err)
+{
+    ho_err torn = {0};
+    ho_status rc = ho_pool_add(pool, plan, err);
+    if (rc != HO_OK) {
+        return rc;
+    }
+    ho_trial_run *run = pool->entry[pool->entries - 1].run;
+    if (ho_checkpoint_load(run, blob, size, &torn) != HO_OK) {
+        ho_log(HO_LOG_WARN, "cohort", "trial=%lld starts anew: %s", (long long)run->plan->number,
+               torn.text);
+    }
+    return HO_OK;
+}
+
+ho_status ho_pool_checkpoint(ho_pool *pool, int64_t number, int32_t attempt, bool replay,
+                             void **blob, size_t *size, ho_err *err)
+{
+    for (int i = 0; i < pool->entries; i++) {
+        const struct entry *entry = &pool->entry[i];
+        if (entry->run->plan->number == number && entry->run->plan->attempt == attempt &&
+            entry->cohort) {
+            return ho_checkpoint_save(entry->run, entry->cohort->cohort, replay, blob, size, err);
+        }
+    }
+    return ho_err_set(err, HO_ENOTFOUND, "trial %lld is not running here", (long long)number);
 }
 
 /* Frees the slots of a trial's running lanes. */

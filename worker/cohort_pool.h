@@ -56,6 +56,15 @@ void ho_pool_destroy(ho_pool **pool);
 /* Takes the plan in every case. HO_EINVAL: the trial is here already with this attempt. */
 ho_status ho_pool_add(ho_pool *pool, ho_trial_plan **plan, ho_err *err);
 
+/* The same, going on from a checkpoint. A checkpoint that does not fit is logged and the trial
+ * starts anew. */
+ho_status ho_pool_resume(ho_pool *pool, ho_trial_plan **plan, const void *blob, size_t size,
+                         ho_err *err);
+
+/* A started trial as a blob (checkpoint.h). HO_ENOTFOUND: not here, or not started. */
+ho_status ho_pool_checkpoint(ho_pool *pool, int64_t number, int32_t attempt, bool replay,
+                             void **blob, size_t *size, ho_err *err);
+
 /* Lanes stop now, between two epochs; the sink hears nothing. false: no such trial and attempt
  * (attempt 0: any). */
 bool ho_pool_drop(ho_pool *pool, int64_t number, int32_t attempt);

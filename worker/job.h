@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Jobs: one command of the coordinator that needs a network or the market (evaluate, verify,
  * holdout, reproduce, null-test), run by a local worker on its compute thread between epochs.
- * A job is a name, arguments as JSON and binary parts; so is its reply. To add one: write
+ * A job is a name and arguments as JSON; see ho_msg_job and ho_msg_done. To add one: write
  * ho_job_<name> in job_<name>.c and add a row to HO_JOB_MAP. */
 #ifndef HO_WORKER_JOB_H
 #define HO_WORKER_JOB_H
@@ -14,6 +14,7 @@
 #include "market/features.h"
 #include "study/folds.h"
 #include "study/study.h"
+#include "study/wire.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -31,37 +32,31 @@ typedef struct ho_job_context {
     const ho_fold_plan *folds;
 } ho_job_context;
 
-typedef struct ho_job_part {
-    void *data;
-    size_t size;
-} ho_job_part;
+/* What a job gives back: a JSON object and scored windows, as ho_msg_done carries them. Files go by
+ * path: jobs run on the coordinator's machine. */
+typedef struct ho_job_reply {
+    struct cJSON *body; /* or NULL */
+    int32_t window_count;
+    ho_scored_window *window; /* malloc'ed */
+} ho_job_reply;
 
-typedef struct ho_job_parts {
-    int count;
-    ho_job_part *part; /* malloc'ed, each data too */
-} ho_job_parts;
+void ho_job_reply_clear(ho_job_reply *reply);
 
-/* Appends a copy. HO_ENOMEM. */
-ho_status ho_job_parts_add(ho_job_parts *parts, const void *data, size_t size, ho_err *err);
-void ho_job_parts_free(ho_job_parts *parts);
-
-/* Runs one job. arguments: a JSON object, not to be kept. *reply: a JSON object that the caller
- * deletes; out: cleared on entry, the caller frees it. A failure goes back to the coordinator as
- * the job's failure, with err's text. */
+/* Runs one job. arguments: a JSON object or NULL, not to be kept. reply is empty on entry; on
+ * failure the caller clears what is in it, and err's text goes back as the job's failure. */
 typedef ho_status ho_job_fn(const ho_job_context *context, const struct cJSON *arguments,
-                            const ho_job_parts *in, struct cJSON **reply, ho_job_parts *out,
-                            ho_err *err);
+                            ho_job_reply *reply, ho_err *err);
 
-/* name: runs ho_job_<name> */
-#define HO_JOB_MAP(X) X(devices)
+/* name on the wire, function: ho_job_<function> */
+#define HO_JOB_MAP(X) X("devices", devices)
 
-#define HO_JOB_DECLARE(name) ho_job_fn ho_job_##name;
+#define HO_JOB_DECLARE(name, function) ho_job_fn ho_job_##function;
 HO_JOB_MAP(HO_JOB_DECLARE)
 #undef HO_JOB_DECLARE
 
 /* HO_ENOTFOUND: no job of this name. */
 ho_status ho_job_run(const char *name, const ho_job_context *context, const struct cJSON *arguments,
-                     const ho_job_parts *in, struct cJSON **reply, ho_job_parts *out, ho_err *err);
+                     ho_job_reply *reply, ho_err *err);
 
 #ifdef __cplusplus
 }

@@ -6,16 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One epoch of all lanes, until the last lane has passed it. */
-struct epoch_row {
-    int32_t noted;       /* lanes */
-    bool scored;         /* values hold something */
-    ho_epoch_stat *stat; /* [lanes] */
-    double *value;       /* [lanes, objectives] NaN where not scored */
-    double *fold_value;  /* [agent_folds] */
-};
-
-static void row_free(struct epoch_row **row)
+static void row_free(ho_epoch_row **row)
 {
     if (*row) {
         free((*row)->stat);
@@ -26,9 +17,9 @@ static void row_free(struct epoch_row **row)
     }
 }
 
-static struct epoch_row *row_new(const ho_trial_plan *plan)
+static ho_epoch_row *row_new(const ho_trial_plan *plan)
 {
-    struct epoch_row *row = calloc(1, sizeof *row);
+    ho_epoch_row *row = calloc(1, sizeof *row);
     if (!row) {
         return NULL;
     }
@@ -84,9 +75,7 @@ void ho_trial_run_destroy(ho_trial_run **run)
         ho_tensors_free(&r->lane[i].weights);
         free(r->lane[i].blob);
     }
-    for (int e = 0; r->row && e < r->plan->epochs; e++) {
-        row_free(&r->row[e]);
-    }
+    ho_trial_run_clear_rows(r);
     for (int i = 0; r->test && i < r->plan->folds * r->plan->seeds; i++) {
         ho_backtest_free(&r->test[i]);
     }
@@ -98,6 +87,22 @@ void ho_trial_run_destroy(ho_trial_run **run)
     *run = NULL;
 }
 
+ho_epoch_row *ho_trial_run_row(ho_trial_run *run, int epoch)
+{
+    if (!run->row[epoch]) {
+        run->row[epoch] = row_new(run->plan);
+    }
+    return run->row[epoch];
+}
+
+void ho_trial_run_clear_rows(ho_trial_run *run)
+{
+    for (int e = 0; run->row && e < run->plan->epochs; e++) {
+        row_free(&run->row[e]);
+    }
+    run->rows_out = 0;
+}
+
 ho_status ho_trial_run_note(ho_trial_run *run, int lane, const ho_epoch_stat *stat,
                             const double *values, ho_err *err)
 {
@@ -106,10 +111,7 @@ ho_status ho_trial_run_note(ho_trial_run *run, int lane, const ho_epoch_stat *st
         return ho_err_set(err, HO_EINVAL, "lane %d has done its %d epochs", lane,
                           run->plan->epochs);
     }
-    struct epoch_row *row = run->row[epoch];
-    if (!row) {
-        row = run->row[epoch] = row_new(run->plan);
-    }
+    ho_epoch_row *row = ho_trial_run_row(run, epoch);
     if (!row) {
         return ho_err_set(err, HO_ENOMEM, "out of memory for a trial's statistics");
     }
@@ -151,7 +153,7 @@ bool ho_trial_run_next_row(ho_trial_run *run, ho_trial_epoch *out)
     if (run->rows_out >= plan->epochs) {
         return false;
     }
-    struct epoch_row *row = run->row[run->rows_out];
+    ho_epoch_row *row = run->row[run->rows_out];
     if (!row || row->noted < plan->lanes) {
         return false;
     }

@@ -28,6 +28,15 @@ typedef struct ho_lane_run {
     size_t blob_size;
 } ho_lane_run;
 
+/* One epoch of all lanes, until the last lane has passed it. */
+typedef struct ho_epoch_row {
+    int32_t noted;       /* lanes */
+    bool scored;         /* values hold something */
+    ho_epoch_stat *stat; /* [lanes] */
+    double *value;       /* [lanes, objectives] NaN where not scored */
+    double *fold_value;  /* [agent_folds] */
+} ho_epoch_row;
+
 /* A complete row: the epoch of all lanes. */
 typedef struct ho_trial_epoch {
     int32_t epoch;
@@ -40,7 +49,7 @@ typedef struct ho_trial_epoch {
 typedef struct ho_trial_run {
     ho_trial_plan *plan;      /* owned */
     ho_lane_run *lane;        /* [plan->lanes] */
-    struct epoch_row **row;   /* [plan->epochs] NULL: no lane there yet, or handed out */
+    ho_epoch_row **row;       /* [plan->epochs] NULL: no lane there yet, or handed out */
     int32_t rows_out;         /* rows handed out */
     ho_backtest_result *test; /* [folds, seeds], filled as lanes finish */
     int32_t finished;         /* lanes */
@@ -57,6 +66,13 @@ void ho_trial_run_destroy(ho_trial_run **run);
  * NULL in an epoch without one. HO_ENOMEM. */
 ho_status ho_trial_run_note(ho_trial_run *run, int lane, const ho_epoch_stat *stat,
                             const double *values, ho_err *err);
+
+/* Row of an epoch (from 0) with room for all lanes, made when there is none yet; NULL: no memory.
+ */
+ho_epoch_row *ho_trial_run_row(ho_trial_run *run, int epoch);
+
+/* Drops all rows, handed out or not. */
+void ho_trial_run_clear_rows(ho_trial_run *run);
 
 /* Fills *out with the next complete row and drops it here; false when there is none. The arrays of
  * *out stay valid until the next call or destroy. */

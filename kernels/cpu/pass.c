@@ -9,29 +9,24 @@
 enum { DEFAULT_LENGTH = 500 };
 #define NANOSECONDS_A_YEAR (365.25 * 86400.0 * 1e9)
 
-/* Buy-and-hold and always-short: the same costs, no barriers, constant size. */
-static void hold_settings(ho_env_config *c)
-{
-    c->profit_target = 0.0;
-    c->stop_loss = 0.0;
-    c->max_holding = 0;
-    c->sizing = HO_SIZING_FIXED;
-}
-
 ho_status ho_cpu_pass_begin(ho_cpu_pass *p, ho_market_host *host,
                             const ho_backtest_request *request, const ho_env_config *env,
                             int32_t length, ho_backtest_result *result, ho_err *err)
 {
     ho_env_config config = *env;
     const double *sigma = NULL;
-    if (request->policy == HO_POLICY_BUY_HOLD || request->policy == HO_POLICY_SHORT) {
-        hold_settings(&config);
-    }
+    ho_rule_settings(request->policy, &config);
     ho_status rc = ho_market_host_sigma(host, config.sigma_window, &sigma, err);
     if (rc != HO_OK) {
         return rc;
     }
     p->request = request;
+    p->rule.policy = request->policy;
+    p->rule.momentum_bars = request->momentum_bars;
+    p->rule.random_turnover = request->random_turnover;
+    p->rule.random_exposure = request->random_exposure;
+    p->rule.actions = request->actions;
+    p->rule.targets = request->targets;
     p->host = host;
     p->result = result;
     p->lane = ho_env_lane_make(&config, request->window, length > 0 ? length : DEFAULT_LENGTH, 1,
@@ -67,74 +62,9 @@ void ho_cpu_pass_state(const ho_cpu_pass *p, float *state)
     ho_env_portfolio(&p->lane, &host->view, &p->env, state + host->F);
 }
 
-/* ---- rule policies --------------------------------------------------------------------------- */
-
-/* Sign of the price change over the last bars, rolls taken out; 0 before there are enough. */
-static int32_t momentum(const ho_cpu_pass *p)
-{
-    const ho_market_view *m = &p->host->view;
-    int64_t t = p->env.t, from = t - p->request->momentum_bars;
-    if (from < 0) {
-        return 0;
-    }
-    double change =
-        m->bars[t * HO_BAR_COLUMNS + HO_CLOSE] - m->bars[from * HO_BAR_COLUMNS + HO_CLOSE];
-    for (int64_t i = from + 1; m->roll_jump && i <= t; i++) {
-        change -= m->roll_jump[i];
-    }
-    return ho_sign(change);
-}
-
-/* A chain over the exposures that may be held: with probability rho a bar draws anew from the
- * stationary distribution (flat 1 - x, the others x / m each), rho so that the exposure changes
- * with the wanted probability: rho * (1 - sum of squares) = turnover. */
-static double random_exposure(ho_cpu_pass *p)
-{
-    const ho_backtest_request *r = p->request;
-    int choices = p->lane.config.allow_short ? 4 : 2;
-    double x = r->random_exposure;
-    double differs = 1.0 - (1.0 - x) * (1.0 - x) - x * x / choices;
-    double rho = differs > 0.0 ? r->random_turnover / differs : 0.0;
-    ho_rng4 u = ho_rng(p->lane.key, (uint32_t)p->steps, 0, 0, HO_RNG_POLICY, 0);
-    if (p->steps == 0 || ho_rng_double(u.v[0], u.v[1]) < rho) {
-        static const double exposure[4] = {0.5, 1.0, -0.5, -1.0};
-        ho_rng4 v = ho_rng(p->lane.key, (uint32_t)p->steps, 0, 0, HO_RNG_POLICY, 1);
-        int held = ho_rng_double(v.v[0], v.v[1]) < x;
-        p->held_exposure = held ? exposure[ho_rng_below(v.v[2], (uint32_t)choices)] : 0.0;
-    }
-    return p->held_exposure;
-}
-
 ho_order ho_cpu_pass_rule(ho_cpu_pass *p, int32_t *action)
 {
-    const ho_backtest_request *r = p->request;
-    double exposure = 0.0;
-    int hold = 0;
-    switch (r->policy) {
-    case HO_POLICY_ACTIONS:
-        *action = r->actions[p->steps];
-        return ho_order_from_action(*action);
-    case HO_POLICY_TARGETS:
-        *action = -1;
-        return ho_order_target(r->targets[p->steps]);
-    case HO_POLICY_BUY_HOLD:
-    case HO_POLICY_SHORT:
-        exposure = r->policy == HO_POLICY_SHORT ? -1.0 : 1.0;
-        hold = p->env.account.lots != 0; /* again only after something closed the position */
-        break;
-    case HO_POLICY_MOMENTUM:
-        exposure = momentum(p);
-        break;
-    case HO_POLICY_RANDOM:
-        exposure = random_exposure(p);
-        break;
-    default: /* flat */
-        break;
-    }
-    ho_order order = ho_order_target(exposure);
-    order.hold = hold;
-    *action = ho_action_from_exposure((int32_t)(exposure * 2.0) + 2);
-    return order;
+    return ho_rule_order(&p->rule, &p->lane, &p->host->view, &p->env, p->steps, action);
 }
 
 /* ---- the step -------------------------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 
 #include "kernels/backend.h"
 #include "kernels/env/market_host.h"
+#include "kernels/env/rules.h"
 #include "kernels/env/step.h"
 #include "kernels/metrics/metrics.h"
 
@@ -30,7 +31,7 @@ typedef struct ho_cpu_pass {
     int done;
     double before;        /* equity before the last step */
     double session_start; /* equity at the end of the session before */
-    double held_exposure; /* HO_POLICY_RANDOM: the exposure in force */
+    ho_rule rule;
     int64_t session_room, trade_room;
     double *session_return; /* grows; moves into the result when wanted */
     int32_t *session_id;

@@ -137,37 +137,22 @@ static void tail_group(double *r, int64_t n, ho_metric_set *out)
     }
 }
 
-typedef struct trade_sums {
-    int64_t wins, losses;
-    ho_sum won, lost, on_notional; /* lost <= 0 */
-    ho_moments net;
-    double net_min, net_max;
-} trade_sums;
-
-static trade_sums sum_trades(const ho_metrics_input *in)
+static ho_trade_stats sum_trades(const ho_metrics_input *in)
 {
-    trade_sums s = {.net_min = INFINITY, .net_max = -INFINITY};
+    if (in->trade_stats) {
+        return *in->trade_stats;
+    }
+    ho_trade_stats s;
+    ho_trade_stats_begin(&s);
     for (int64_t i = 0; i < in->trade_count; i++) {
-        const ho_trade *t = &in->trades[i];
-        double notional = fabs(t->entry_price) * t->quantity * in->multiplier;
-        if (t->net > 0.0) {
-            s.wins++;
-            ho_sum_add(&s.won, t->net);
-        } else if (t->net < 0.0) {
-            s.losses++;
-            ho_sum_add(&s.lost, t->net);
-        }
-        ho_sum_add(&s.on_notional, notional > 0.0 ? t->net / notional : 0.0);
-        ho_moments_add(&s.net, t->net);
-        s.net_min = t->net < s.net_min ? t->net : s.net_min;
-        s.net_max = t->net > s.net_max ? t->net : s.net_max;
+        ho_trade_stats_add(&s, &in->trades[i], in->multiplier);
     }
     return s;
 }
 
 static void trades_group(const ho_metrics_input *in, ho_metric_set *out)
 {
-    trade_sums s = sum_trades(in);
+    ho_trade_stats s = sum_trades(in);
     double n = (double)in->trade_count;
     double won = ho_sum_value(&s.won), lost = -ho_sum_value(&s.lost);
     double mean = (won - lost) / n, mean_loss = lost / (double)s.losses;

@@ -12,6 +12,7 @@
 #include "kernels/metrics/bar_stats.h"
 #include "kernels/metrics/metric_table.h"
 #include "kernels/metrics/moments.h"
+#include "kernels/metrics/trade_stats.h"
 #include "kernels/trade.h"
 #include "study/status.h"
 
@@ -95,6 +96,8 @@ typedef struct ho_metrics_input {
     double target;          /* minimum acceptable return a session; Sortino */
     const ho_trade *trades; /* [trade_count] */
     int64_t trade_count;
+    const ho_trade_stats *trade_stats; /* of the trade_count trades, when they were not kept; NULL:
+                                          summed from `trades` */
     double multiplier; /* money per price unit per unit, for returns on entry notional */
     double traded;     /* notional of all fills, money */
     int64_t ambiguous_bars;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "scripted_backend.h"
+#include "study/log.h"
 #include "worker/cohort_pool.h"
 
 enum { MAX_EVENTS = 4096 };
@@ -440,6 +441,85 @@ static void automatic_lanes_hold_whole_trials_that_fill_the_threads(void **state
     assert_int_equal(ho_pool_lane_capacity(pool, 31), 31);
 }
 
+/* Interrupts a trial after `steps` epochs of its cohort, resumes it in another pool, and expects
+ * the events of an undisturbed run. */
+static void check_resume(int lanes, int steps, struct shape shape)
+{
+    static struct event calm[64];
+    void *blob = NULL;
+    size_t size = 0;
+    ho_err err = {0};
+    open_pool(lanes);
+    add(5, shape);
+    run_all();
+    int n = events;
+    memcpy(calm, event, (size_t)n * sizeof *event);
+    teardown(NULL);
+    open_pool(lanes);
+    add(5, shape);
+    for (int i = 0; i < steps; i++) {
+        assert_true(step());
+    }
+    CHECK_OK(ho_pool_checkpoint(pool, 5, 1, true, &blob, &size, &err), &err);
+    int before = events;
+    teardown(NULL);
+    open_pool(lanes);
+    events = before; /* go on behind the events of the first half */
+    ho_trial_plan *plan = plan_of(5, shape);
+    plan->attempt = 2;
+    CHECK_OK(ho_pool_resume(pool, &plan, blob, size, &err), &err);
+    free(blob);
+    run_all();
+    assert_int_equal(events, n);
+    for (int i = 0; i < n; i++) {
+        assert_memory_equal(&event[i], &calm[i], sizeof event[i]);
+    }
+}
+
+static void a_resumed_trial_reports_what_it_would_have(void **state)
+{
+    (void)state;
+    struct shape shape = {.folds = 3, .seeds = 2, .epochs = 4, .hidden = 32};
+    for (int lanes = 2; lanes <= 6; lanes += 2) { /* fold by fold, two folds, all at once */
+        int epochs = (6 + lanes - 1) / lanes * shape.epochs;
+        for (int steps = 1; steps < epochs; steps++) {
+            check_resume(lanes, steps, shape);
+            teardown(NULL);
+        }
+    }
+    assert_true(script.lanes_restored > 0);
+}
+
+static void a_torn_or_foreign_checkpoint_starts_the_trial_anew(void **state)
+{
+    (void)state;
+    void *blob = NULL;
+    size_t size = 0;
+    ho_err err = {0};
+    struct shape shape = {.folds = 2, .seeds = 1, .epochs = 3, .hidden = 32};
+    open_pool(2);
+    add(5, shape);
+    CHECK_STATUS(ho_pool_checkpoint(pool, 5, 1, true, &blob, &size, &err), HO_ENOTFOUND);
+    assert_true(step());
+    CHECK_OK(ho_pool_checkpoint(pool, 5, 1, true, &blob, &size, &err), &err);
+    teardown(NULL);
+    ho_log_set_level(HO_LOG_ERROR);
+    for (int k = 0; k < 4; k++) {
+        open_pool(2);
+        script.lanes_restored = 0;
+        ho_trial_plan *plan = plan_of(k == 0 ? 6 : 5, shape);
+        size_t given = k == 1 ? size - 1 : k == 2 ? 3 : size;
+        ((unsigned char *)blob)[size / 2] ^= k == 3;
+        CHECK_OK(ho_pool_resume(pool, &plan, blob, given, &err), &err);
+        run_all();
+        assert_int_equal(script.lanes_restored, 0);
+        assert_int_equal(count('e', k == 0 ? 6 : 5), 3);
+        assert_int_equal(count('r', k == 0 ? 6 : 5), 1);
+        teardown(NULL);
+    }
+    free(blob);
+}
+
 static void a_repeated_attempt_is_refused(void **state)
 {
     (void)state;
@@ -489,6 +569,8 @@ int main(void)
         T(the_best_validation_weights_are_scored_when_asked),
         T(one_agent_can_serve_all_folds),
         T(automatic_lanes_hold_whole_trials_that_fill_the_threads),
+        T(a_resumed_trial_reports_what_it_would_have),
+        T(a_torn_or_foreign_checkpoint_starts_the_trial_anew),
         T(a_repeated_attempt_is_refused),
         T(two_thousand_trials_leave_nothing_behind),
     };

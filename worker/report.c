@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See report.h. */
+#include "worker/report.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sodium.h>
+#include <zstd.h>
+
+#include "worker/baselines.h"
+
+static ho_message message_of(ho_message_type type, const ho_trial_run *run)
+{
+    ho_message m = ho_message_make(type);
+    m.trial = run->plan->number;
+    m.attempt = run->plan->attempt;
+    return m;
+}
+
+ho_status ho_report_epoch(ho_link *link, const ho_trial_run *run, const ho_trial_epoch *row,
+                          ho_err *err)
+{
+    ho_message m = message_of(HO_MSG_REPORT, run);
+    m.report.epoch = row->epoch;
+    m.report.scored = row->scored;
+    m.report.stat = row->stat;
+    m.report.value_count = run->plan->objectives;
+    memcpy(m.report.value, row->value, (size_t)run->plan->objectives * sizeof *row->value);
+    if (row->scored) {
+        m.report.fold_count = run->plan->agent_folds;
+        m.report.fold_value = row->fold_value; /* borrowed: the message is not cleared */
+    }
+    return ho_link_send(link, &m, err);
+}
+
+/* ---- files --------------------------------------------------------------------------------- */
+
+ho_status ho_report_file(ho_link *link, ho_chunk_kind kind, int64_t trial, int32_t attempt,
+                         const char *name, const void *data, size_t size, ho_err *err)
+{
+    unsigned char digest[crypto_hash_sha256_BYTES];
+    ho_message m = ho_message_make(HO_MSG_CHUNK);
+    m.trial = trial;
+    m.attempt = attempt;
+    m.chunk.kind = kind;
+    m.chunk.total = size;
+    snprintf(m.chunk.name, sizeof m.chunk.name, "%s", name);
+    crypto_hash_sha256(digest, data, size);
+    sodium_bin2hex(m.chunk.sha256, sizeof m.chunk.sha256, digest, sizeof digest);
+    uint8_t *part = malloc(HO_WIRE_CHUNK);
+    ho_status rc = part ? HO_OK : ho_err_set(err, HO_ENOMEM, "out of memory for %s", name);
+    for (size_t at = 0; rc == HO_OK && at < size; at += m.chunk.count) {
+        m.chunk.offset = at;
+        m.chunk.count = size - at < HO_WIRE_CHUNK ? size - at : HO_WIRE_CHUNK;
+        memcpy(part, (const uint8_t *)data + at, m.chunk.count);
+        m.chunk.bytes = part;
+        rc = ho_link_send(link, &m, err);
+    }
+    free(part);
+    return rc;
+}
+
+/* The actions of one test window, for `verify`: one byte an action, zstd. */
+static ho_status send_actions(ho_link *link, const ho_trial_run *run, int fold, int seed,
+                              const ho_backtest_result *result, ho_err *err)
+{
+    char name[HO_WIRE_NAME];
+    size_t room = ZSTD_compressBound((size_t)result->bars);
+    void *packed = malloc(room);
+    if (!packed) {
+        return ho_err_set(err, HO_ENOMEM, "out of memory for the actions");
+    }
+    size_t size = ZSTD_compress(packed, room, result->actions, (size_t)result->bars, 3);
+    ho_status rc = HO_OK;
+    if (ZSTD_isError(size)) {
+        rc = ho_err_set(err, HO_ENOMEM, "actions: %s", ZSTD_getErrorName(size));
+    } else {
+        snprintf(name, sizeof name, "fold-%d-seed-%d.actions.zst", fold, seed);
+        rc = ho_report_file(link, HO_CHUNK_ARTIFACT, run->plan->number, run->plan->attempt, name,
+                            packed, size, err);
+    }
+    free(packed);
+    return rc;
+}
+
+ho_status ho_report_result(ho_link *link, ho_trial_run *run, ho_err *err)
+{
+    const ho_trial_plan *plan = run->plan;
+    int n = plan->folds * plan->seeds;
+    ho_status rc = HO_OK;
+    for (int i = 0; rc == HO_OK && i < n; i++) {
+        if (run->test[i].actions) {
+            rc = send_actions(link, run, i / plan->seeds, i % plan->seeds, &run->test[i], err);
+            free(run->test[i].actions);
+            run->test[i].actions = NULL;
+        }
+    }
+    if (rc != HO_OK) {
+        return rc;
+    }
+    ho_message m = message_of(HO_MSG_RESULT, run);
+    m.result.epochs = plan->epochs;
+    m.result.experiences = run->experiences;
+    m.result.updates = run->updates;
+    m.result.train_s = (double)(run->ended_ns - run->started_ns) * 1e-9;
+    m.result.window = calloc((size_t)n, sizeof *m.result.window);
+    if (!m.result.window) {
+        return ho_err_set(err, HO_ENOMEM, "out of memory for a result");
+    }
+    m.result.window_count = n;
+    for (int i = 0; i < n; i++) {
+        m.result.window[i].fold = i / plan->seeds;
+        m.result.window[i].seed = i % plan->seeds;
+        m.result.window[i].random_percentile = NAN;
+        m.result.window[i].result = run->test[i];
+        run->test[i] = (ho_backtest_result){0};
+    }
+    rc = ho_link_send(link, &m, err);
+    ho_message_clear(&m);
+    return rc;
+}
+
+/* ---- failures ------------------------------------------------------------------------------ */
+
+static ho_message fail_message(int64_t trial, int32_t attempt, ho_fail_class class_id,
+                               const char *reason)
+{
+    ho_message m = ho_message_make(HO_MSG_FAIL);
+    m.trial = trial;
+    m.attempt = attempt;
+    m.fail.class_id = class_id;
+    m.fail.retryable = ho_fail_class_retryable(class_id);
+    m.fail.lane = -1;
+    m.fail.fold = -1;
+    m.fail.seed = -1;
+    m.fail.update = -1;
+    snprintf(m.fail.reason, sizeof m.fail.reason, "%s", reason);
+    return m;
+}
+
+ho_status ho_report_failure(ho_link *link, int64_t trial, int32_t attempt,
+                            const ho_trial_failure *failure, ho_err *err)
+{
+    static const ho_fail_class class_of[] = {
+        [HO_FAILURE_CONFIG] = HO_FAIL_CONFIG,     [HO_FAILURE_DIVERGED] = HO_FAIL_DIVERGED,
+        [HO_FAILURE_OOM] = HO_FAIL_OOM,           [HO_FAILURE_DEVICE] = HO_FAIL_DEVICE,
+        [HO_FAILURE_INTERNAL] = HO_FAIL_INTERNAL,
+    };
+    ho_message m = fail_message(trial, attempt, class_of[failure->kind], failure->reason);
+    m.fail.lane = failure->lane;
+    m.fail.fold = failure->fold;
+    m.fail.seed = failure->seed;
+    m.fail.epoch = failure->epoch;
+    m.fail.update = failure->update;
+    return ho_link_send(link, &m, err);
+}
+
+ho_status ho_report_refusal(ho_link *link, int64_t trial, int32_t attempt, ho_fail_class class_id,
+                            const char *reason, ho_err *err)
+{
+    ho_message m = fail_message(trial, attempt, class_id, reason);
+    return ho_link_send(link, &m, err);
+}
+
+/* ---- baselines ----------------------------------------------------------------------------- */
+
+ho_status ho_report_baselines(ho_link *link, ho_market *market, const ho_lane_context *context,
+                              ho_err *err)
+{
+    const ho_fold_plan *folds = context->folds;
+    const ho_settings *settings = context->study->settings;
+    uint64_t seed = (uint64_t)ho_settings_i64(settings, HO_KEY_STUDY_SEED);
+    ho_message m = ho_message_make(HO_MSG_BASELINE);
+    m.baseline.window = calloc((size_t)folds->count * HO_BASELINE_COUNT, sizeof *m.baseline.window);
+    if (!m.baseline.window) {
+        return ho_err_set(err, HO_ENOMEM, "out of memory for the baselines");
+    }
+    ho_status rc = HO_OK;
+    for (int f = 0; rc == HO_OK && f < folds->count; f++) {
+        ho_env_config env;
+        rc = ho_lane_config_env(settings, context->bars, folds->fold[f].train, &env, err);
+        for (int b = 0; rc == HO_OK && b < HO_BASELINE_COUNT; b++) {
+            ho_scored_window *w = &m.baseline.window[m.baseline.window_count];
+            rc = ho_baseline_score(market, (ho_baseline)b, &env, folds->fold[f].test, seed, f,
+                                   &w->result, err);
+            snprintf(w->policy, sizeof w->policy, "%s", ho_baseline_name((ho_baseline)b));
+            w->fold = f;
+            w->seed = -1;
+            w->random_percentile = NAN;
+            m.baseline.window_count++;
+        }
+    }
+    if (rc == HO_OK) {
+        rc = ho_link_send(link, &m, err);
+    }
+    ho_message_clear(&m);
+    return rc;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the pool and the study give, as messages: epoch rows, results with their artifacts,
+ * failures, baselines. */
+#ifndef HO_WORKER_REPORT_H
+#define HO_WORKER_REPORT_H
+
+#include "worker/cohort_pool.h"
+#include "worker/lane_config.h"
+#include "worker/link.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+ho_status ho_report_epoch(ho_link *link, const ho_trial_run *run, const ho_trial_epoch *row,
+                          ho_err *err);
+
+/* Artifacts first (recorded actions of every test window, weights of every lane), then the result.
+ * Takes the arrays of run->test. */
+ho_status ho_report_result(ho_link *link, ho_trial_run *run, ho_err *err);
+
+ho_status ho_report_failure(ho_link *link, int64_t trial, int32_t attempt,
+                            const ho_trial_failure *failure, ho_err *err);
+
+/* A failure of a trial that no pool has seen: its configuration, or it is handed back. */
+ho_status ho_report_refusal(ho_link *link, int64_t trial, int32_t attempt, ho_fail_class class_id,
+                            const char *reason, ho_err *err);
+
+/* Sends a file in chunks. name: as ho_msg_chunk.name. */
+ho_status ho_report_file(ho_link *link, ho_chunk_kind kind, int64_t trial, int32_t attempt,
+                         const char *name, const void *data, size_t size, ho_err *err);
+
+/* Scores the baselines on all test windows, under the study's settings without a trial's, and sends
+ * them. */
+ho_status ho_report_baselines(ho_link *link, ho_market *market, const ho_lane_context *context,
+                              ho_err *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
