@@ -14,6 +14,7 @@
 #include <sodium.h>
 
 #include "study/log.h"
+#include "worker/checkpoints.h"
 #include "worker/cohort_pool.h"
 #include "worker/job.h"
 #include "worker/loaded_study.h"
@@ -24,6 +25,8 @@ enum {
     WANT_AGAIN_MS = 5000, /* a chunk that does not come is asked for again */
     DELIVER_MS = 60000,   /* a leaving worker waits this long for its last acks */
     POOL_TRIALS_MAX = 4096,
+    CHECKPOINT_GAP_MS = 30000, /* a lost worker may cost this much of a trial at least */
+    RESUME_MS = 60000,         /* patience with a checkpoint that is on its way */
 };
 
 typedef enum leaving { STAYS, DRAINS, LEAVES } leaving;
@@ -36,8 +39,9 @@ struct ho_session {
     ho_data_cache *cache;
     ho_link *link; /* borrowed while running */
     ho_loaded_study *loaded;
-    ho_pool *pool;     /* NULL until the study's market is open */
-    ho_message *order; /* `trials` that came before the market was open */
+    ho_pool *pool;               /* NULL until the study's market is open */
+    ho_checkpoints *checkpoints; /* lives with the pool */
+    ho_message *order;           /* `trials` that came before the market was open */
     int order_count;
     int64_t want_at_ms; /* when to look for data again; 0: nothing is wanted */
     leaving leaving;
@@ -148,6 +152,7 @@ static void close_study(ho_session *session)
     session->order = NULL;
     session->order_count = 0;
     ho_pool_destroy(&session->pool);
+    ho_checkpoints_destroy(&session->checkpoints);
     ho_loaded_study_destroy(&session->loaded);
 }
 
@@ -180,6 +185,7 @@ static void on_epoch(void *user, const ho_trial_run *run, const ho_trial_epoch *
     ho_session *session = user;
     ho_err err = {0};
     session->load_steps += row->stat.experiences;
+    ho_checkpoints_note(session->checkpoints, run, row->epoch);
     if (ho_report_epoch(session->link, run, row, &err) != HO_OK) {
         complain("report", &err);
     }
@@ -222,7 +228,9 @@ static void leave(ho_session *session, int exit_code, const ho_err *why)
     }
 }
 
-static void start_order(ho_session *session, const ho_trial_order *order)
+/* blob: a checkpoint to go on from, or NULL. */
+static void start_order(ho_session *session, const ho_trial_order *order, const void *blob,
+                        size_t size)
 {
     ho_err err = {0};
     ho_trial_plan *plan = NULL;
@@ -236,7 +244,8 @@ static void start_order(ho_session *session, const ho_trial_order *order)
                                  &plan, &err);
     }
     if (rc == HO_OK) {
-        rc = ho_pool_add(session->pool, &plan, &err);
+        rc = blob ? ho_pool_resume(session->pool, &plan, blob, size, &err)
+                  : ho_pool_add(session->pool, &plan, &err);
     }
     if (rc != HO_OK) {
         ho_log(HO_LOG_WARN, "worker", "refused trial=%lld reason=\"%s\"", (long long)order->trial,
@@ -247,10 +256,32 @@ static void start_order(ho_session *session, const ho_trial_order *order)
     }
 }
 
-static void start_orders(ho_session *session, const ho_msg_trials *trials)
+static void start_orders(ho_session *session, ho_msg_trials *trials)
 {
     for (int32_t i = 0; i < trials->count; i++) {
-        start_order(session, &trials->order[i]);
+        ho_err err = {0};
+        ho_trial_order *order = &trials->order[i];
+        if (order->resume[0] == '\0' ||
+            ho_checkpoints_expect(session->checkpoints, order, &err) != HO_OK) {
+            start_order(session, order, NULL, 0);
+        }
+    }
+}
+
+/* Starts the trials whose checkpoints have come. */
+static void start_resumed(ho_session *session)
+{
+    ho_trial_order order;
+    void *blob = NULL;
+    size_t size = 0;
+    while (ho_checkpoints_next(session->checkpoints, RESUME_MS, &order, &blob, &size)) {
+        if (!blob) {
+            ho_log(HO_LOG_WARN, "worker", "checkpoint did not come, trial=%lld starts anew",
+                   (long long)order.trial);
+        }
+        start_order(session, &order, blob, size);
+        free(order.config);
+        free(blob);
     }
 }
 
@@ -297,7 +328,11 @@ static void open_market(ho_session *session)
         options.lanes = (int)ho_settings_i64(settings, HO_KEY_WORKERS_LANES);
     }
     if (rc == HO_OK) {
-        rc = ho_pool_create(&session->pool, &options, &err);
+        session->checkpoints = ho_checkpoints_create(
+            (int)ho_settings_i64(settings, HO_KEY_CHECKPOINT_EVERY), CHECKPOINT_GAP_MS,
+            ho_settings_bool(settings, HO_KEY_CHECKPOINT_REPLAY));
+        rc = session->checkpoints ? ho_pool_create(&session->pool, &options, &err)
+                                  : ho_err_set(&err, HO_ENOMEM, "out of memory");
     }
     if (rc != HO_OK) {
         refuse_study(session, rc, &err);
@@ -357,6 +392,10 @@ static void take_chunk(ho_session *session, const ho_message *message)
 {
     ho_err err = {0};
     bool next = false;
+    if (message->chunk.kind == HO_CHUNK_CHECKPOINT && session->pool) {
+        ho_checkpoints_chunk(session->checkpoints, message);
+        return;
+    }
     if (message->chunk.kind != HO_CHUNK_DATA || !session->loaded || session->pool) {
         return;
     }
@@ -436,7 +475,8 @@ static void take(ho_session *session, ho_message *m)
         break;
     case HO_MSG_PRUNE:
     case HO_MSG_DROP:
-        if (session->pool && ho_pool_drop(session->pool, m->trial, m->attempt)) {
+        if (session->pool && (ho_pool_drop(session->pool, m->trial, m->attempt) ||
+                              ho_checkpoints_forget(session->checkpoints, m->trial, m->attempt))) {
             ho_log(HO_LOG_INFO, "worker", "%s trial=%lld attempt=%d", ho_message_name(m->type),
                    (long long)m->trial, m->attempt);
         }
@@ -495,7 +535,8 @@ static void say_ready(ho_session *session)
     m.ready.waiting_lanes = ho_pool_waiting_lanes(pool);
     int abreast = m.ready.lanes > lanes ? m.ready.lanes / lanes : 1;
     int target = abreast + (abreast > 4 ? abreast / 4 : 1);
-    int held = ho_pool_trials(pool, run, POOL_TRIALS_MAX);
+    int held =
+        ho_pool_trials(pool, run, POOL_TRIALS_MAX) + ho_checkpoints_waiting(session->checkpoints);
     m.ready.slots = target > held ? target - held : 0;
     int keys = ho_pool_keys(pool, key, HO_WIRE_KEYS_MAX);
     if (!session->say_ready && session->said.slots == m.ready.slots &&
@@ -536,12 +577,15 @@ static void update_load(ho_session *session)
     session->load_steps = 0;
 }
 
-/* Gives every trial back, and says goodbye. */
-static void say_bye(ho_session *session, const char *reason)
+/* Gives every trial back, with a checkpoint when `save`, and says goodbye. */
+static void say_bye(ho_session *session, const char *reason, bool save)
 {
     static const ho_trial_run *run[POOL_TRIALS_MAX];
     ho_err err = {0};
     int n = session->pool ? ho_pool_trials(session->pool, run, POOL_TRIALS_MAX) : 0;
+    if (n > 0 && save) {
+        ho_checkpoints_send_all(session->checkpoints, session->pool, session->link);
+    }
     for (int i = n - 1; i >= 0; i--) {
         (void)ho_report_refusal(session->link, run[i]->plan->number, run[i]->plan->attempt,
                                 HO_FAIL_CANCELLED, reason, &err);
@@ -574,9 +618,12 @@ static void turn(ho_session *session, bool *worked)
     say_ready(session);
     if (session->pool) {
         ho_err err = {0};
+        start_resumed(session);
         if (ho_pool_step(session->pool, worked, &err) == HO_EGPU) {
             leave(session, HO_WORKER_EXIT_DEVICE, &err);
+            return;
         }
+        ho_checkpoints_send_due(session->checkpoints, session->pool, session->link);
     }
     update_load(session);
 }
@@ -598,7 +645,11 @@ int ho_session_run(ho_session *session, ho_link *link, const volatile int *hand_
             }
         }
     }
-    say_bye(session, *hand_back ? "stopped by a signal" : err->text[0] ? err->text : "stopped");
+    say_bye(session,
+            *hand_back     ? "stopped by a signal"
+            : err->text[0] ? err->text
+                           : "stopped",
+            session->exit_code == HO_WORKER_EXIT_OK);
     close_study(session);
     session->link = NULL;
     return session->exit_code;
