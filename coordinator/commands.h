@@ -28,7 +28,8 @@ enum {
 };
 
 /* name, function, one line of help */
-#define HO_COMMAND_MAP(X)
+#define HO_COMMAND_MAP(X)                                                                          \
+    X("report", ho_cmd_report, "write a study as one HTML page")
 
 #define HO_COMMAND_DECLARE(name, function, summary) int function(int argc, char **argv);
 HO_COMMAND_MAP(HO_COMMAND_DECLARE)

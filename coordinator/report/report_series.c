@@ -22,13 +22,15 @@ static void put_value(sqlite3_stmt *stmt, void *user)
     ho_report_column(user, stmt, 0, NULL);
 }
 
-static ho_status put_array_of(sqlite3 *db, ho_json_out *out, const char *key, const char *format,
-                              int64_t trial, ho_err *err)
+/* One column of a trial's reports in order of their step. */
+static ho_status put_reports(sqlite3 *db, ho_json_out *out, const char *column, int64_t trial,
+                             ho_err *err)
 {
     char sql[SQL_MAX];
 
-    snprintf(sql, sizeof sql, format, (long long)trial);
-    ho_json_begin(out, key, '[');
+    snprintf(sql, sizeof sql, "SELECT %s FROM report WHERE trial = %lld ORDER BY step", column,
+             (long long)trial);
+    ho_json_begin(out, column, '[');
     ho_status rc = ho_report_query(db, sql, put_value, out, err);
     ho_json_end(out, ']');
     return rc;
@@ -44,12 +46,9 @@ static void put_curve(sqlite3_stmt *stmt, void *user)
     }
     ho_json_begin(c->out, NULL, '{');
     ho_json_integer(c->out, "trial", trial);
-    c->rc = put_array_of(c->db, c->out, "epoch",
-                         "SELECT step FROM report WHERE trial = %lld ORDER BY step", trial, c->err);
+    c->rc = put_reports(c->db, c->out, "step", trial, c->err);
     if (c->rc == HO_OK) {
-        c->rc = put_array_of(c->db, c->out, "value",
-                             "SELECT value FROM report WHERE trial = %lld ORDER BY step", trial,
-                             c->err);
+        c->rc = put_reports(c->db, c->out, "value", trial, c->err);
     }
     ho_json_end(c->out, '}');
 }
@@ -168,12 +167,13 @@ static ho_status put_band(ho_json_out *out, const series *s, int thin, ho_err *e
     return HO_OK;
 }
 
-static ho_status read_series(sqlite3 *db, const char *format, int fold, series *out, ho_err *err)
+/* from: "table WHERE ..." without the fold. */
+static ho_status read_series(sqlite3 *db, const char *from, int fold, series *out, ho_err *err)
 {
     char sql[SQL_MAX];
 
     memset(out, 0, sizeof *out);
-    snprintf(sql, sizeof sql, format, fold);
+    snprintf(sql, sizeof sql, "SELECT returns FROM %s AND fold = %d ORDER BY seed", from, fold);
     return ho_report_query(db, sql, add_series, out, err);
 }
 
@@ -198,20 +198,16 @@ static ho_status put_fold_equity(sqlite3 *db, ho_json_out *out, const fold_list 
                                  ho_err *err)
 {
     series best, hold = {0}, random = {0};
-    ho_status rc = read_series(db,
-                               "SELECT returns FROM fold_result WHERE trial = (SELECT trial FROM "
-                               "leaderboard WHERE rank = 1) AND fold = %d ORDER BY seed",
-                               folds->id[i], &best, err);
+    ho_status rc =
+        read_series(db, "fold_result WHERE trial = (SELECT trial FROM leaderboard WHERE rank = 1)",
+                    folds->id[i], &best, err);
 
     if (rc == HO_OK && best.rows > 0) {
         int thin = (best.sessions + HO_REPORT_SESSIONS - 1) / HO_REPORT_SESSIONS;
-        if ((rc = read_series(
-                 db, "SELECT returns FROM baseline WHERE policy = 'buy_hold' AND fold = %d",
-                 folds->id[i], &hold, err)) == HO_OK &&
-            (rc = read_series(db,
-                              "SELECT returns FROM baseline WHERE policy = 'random' AND fold = %d "
-                              "ORDER BY seed",
-                              folds->id[i], &random, err)) == HO_OK) {
+        if ((rc = read_series(db, "baseline WHERE policy = 'buy_hold'", folds->id[i], &hold,
+                              err)) == HO_OK &&
+            (rc = read_series(db, "baseline WHERE policy = 'random'", folds->id[i], &random,
+                              err)) == HO_OK) {
             ho_json_begin(out, NULL, '{');
             ho_json_integer(out, "fold", folds->id[i]);
             ho_json_integer(out, "begin_ns", folds->begin_ns[i]);

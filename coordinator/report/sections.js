@@ -187,9 +187,9 @@ function curves() {
     if (!D.curves.length) return;
     const box = section('Learning curves', `${first.metric} on the validation windows, mean over folds and seeds, of the best trials.`);
     const all = D.curves.flatMap(c => c.value);
-    const c = plot(box, {x: extent(D.curves.flatMap(c => c.epoch)), y: extent(all), xlabel: 'epoch',
+    const c = plot(box, {x: extent(D.curves.flatMap(c => c.step)), y: extent(all), xlabel: 'epoch',
         ylabel: 'validation ' + first.metric, label: 'learning curves'});
-    D.curves.forEach((curve, i) => tip(line(c, curve.epoch.map((e, k) => [e, curve.value[k]]), i ? 'c1' : 'c2',
+    D.curves.forEach((curve, i) => tip(line(c, curve.step.map((e, k) => [e, curve.value[k]]), i ? 'c1' : 'c2',
         {opacity: i ? 0.5 : 1, 'stroke-width': i ? 1.3 : 2.4}), 'trial ' + curve.trial));
     legend(box, [['trial ' + D.curves[0].trial + ' (best)', 'c2'], ['the next ones', 'c1']]);
 }
@@ -244,31 +244,6 @@ function luck() {
     if (zero !== null) mark(zero, 'bad', 'expected best without skill', c.top + 28);
 }
 
-function costs() {
-    if (!D.costs.length) return;
-    const box = section('Cost sensitivity', 'The recorded actions of the best trials, replayed with all costs multiplied.');
-    const factors = [...new Set(D.costs.map(c => c.factor))].sort((a, b) => a - b);
-    const trials = [...new Set(D.costs.map(c => c.trial))];
-    const at = (t, f) => D.costs.find(c => c.trial === t && c.factor === f);
-    table(box, ['trial', ...factors.map(f => f + ' x costs')], trials.map(t => [String(t), ...factors.map(f => {
-        const c = at(t, f);
-        return c ? `${num(c.sharpe)} (${pct(c.total_return)})` : '–';
-    })]));
-    el(box, 'p', {class: 'dim'}, 'Sharpe ratio (total return).');
-}
-
-function trades() {
-    if (!D.trades.length) return;
-    const box = section('Trades of the best trial', D.trade_total > D.trades.length ?
-        `The first ${D.trades.length} of ${D.trade_total}.` : '');
-    const fold = el(box, 'details', D.trades.length <= 30 ? {open: ''} : {});
-    el(fold, 'summary', {}, D.trades.length + ' trades');
-    table(fold, ['fold', 'entry', 'exit', 'side', 'quantity', 'entry price', 'exit price', 'net P&L', 'fees', 'reason'],
-        D.trades.map(t => [String(t.fold), new Date(t.entry_ns / 1e6).toISOString().slice(0, 16).replace('T', ' '),
-            new Date(t.exit_ns / 1e6).toISOString().slice(0, 16).replace('T', ' '), t.side > 0 ? 'long' : 'short', num(t.quantity),
-            num(t.entry_price), num(t.exit_price), num(t.net), num(t.fees), t.reason]));
-}
-
 function workers() {
     const spans = D.workers.flatMap(w => w.span);
     if (!spans.length) return;
@@ -305,6 +280,7 @@ function settings() {
 }
 
 document.title = D.study.name + ' – hyperopt report';
-for (const part of [head, leaderboard, history, equity, luck, importance, parallel, curves, costs, trades, workers, settings]) {
+for (const part of [head, leaderboard, history, equity, luck, importance, parallel, curves, workers,
+    settings]) {
     part();
 }
