@@ -11,11 +11,23 @@ if ! command -v apt-get >/dev/null 2>&1; then
     exit 1
 fi
 
+# Of "old|new" (a package that was renamed) the first that this system knows.
+pick() {
+    for candidate in $(echo "$1" | tr '|' ' '); do
+        if [ "$candidate" = "$1" ] || apt-cache show "$candidate" >/dev/null 2>&1; then
+            echo "$candidate"
+            return
+        fi
+    done
+    echo "${1%%|*}"
+}
+
 missing=
 for group in "$@"; do
     names=$(sed -n "s/^$group: //p" "$here/packages.txt")
     [ -n "$names" ] || { echo "hyperopt: no package group '$group' in tools/packages.txt" >&2; exit 1; }
-    for name in $names; do
+    for choice in $names; do
+        name=$(pick "$choice")
         state=$(dpkg-query -W -f '${db:Status-Status}' "$name" 2>/dev/null || true)
         [ "$state" = installed ] || missing="$missing $name"
     done
