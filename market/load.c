@@ -14,6 +14,8 @@
 #include "market/calendar.h"
 #include "market/clean.h"
 #include "market/csv.h"
+#include "market/dbn.h"
+#include "market/json_list.h"
 #include "market/rows.h"
 #include "market/source.h"
 #include "market/zone.h"
@@ -132,40 +134,82 @@ static ho_status check_options(const ho_data_options *o, ho_err *err)
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-static ho_status read_file(const ho_data_options *options, int file, const ho_zone *zone,
-                           ho_rows *rows, ho_data_report *report, char sha256[65], ho_err *err)
+/* The rows of one file of text. */
+static ho_status read_text(const ho_data_options *options, int file, ho_source *source,
+                           const ho_zone *zone, ho_rows *rows, ho_data_report *report, ho_err *err)
 {
     const char *path = options->path[file];
-    ho_source source;
-    ho_csv_dialect *dialect = NULL;
-    ho_status rc = ho_source_read(path, options->symbol, &source, err);
-    if (rc != HO_OK) {
-        return rc;
+    ho_status rc = HO_OK;
+    bool json = ho_json_is(source->bytes, source->size);
+    ho_csv_dialect *dialect = malloc(sizeof *dialect);
+    if (!dialect) {
+        return ho_err_set(err, HO_ENOMEM, "%s: no memory", path);
     }
-    (void)strcpy(sha256, source.sha256);
-    (void)snprintf(report->container, sizeof report->container, "%s", source.container);
-    if (!(dialect = malloc(sizeof *dialect))) {
-        rc = ho_err_set(err, HO_ENOMEM, "%s: no memory", path);
+    if (json && (rc = ho_json_to_csv(path, source->bytes, source->size, err)) != HO_OK) {
         goto out;
     }
-    rc = ho_csv_detect(path, source.member, source.bytes, source.size, options, dialect, report,
+    rc = ho_csv_detect(path, source->member, source->bytes, source->size, options, dialect, report,
                        err);
     if (rc != HO_OK) {
         goto out;
     }
+    if (json) {
+        (void)snprintf(report->dialect, sizeof report->dialect, "JSON list of rows");
+    }
+    bool contract = dialect->column[HO_CSV_CONTRACT] >= 0;
+    bool funding = dialect->column[HO_CSV_FUNDING] >= 0;
     if (file == 0) {
-        rows->want_contract = dialect->column[HO_CSV_CONTRACT] >= 0;
-        rows->want_funding = dialect->column[HO_CSV_FUNDING] >= 0;
-    } else if (rows->want_contract != (dialect->column[HO_CSV_CONTRACT] >= 0) ||
-               rows->want_funding != (dialect->column[HO_CSV_FUNDING] >= 0)) {
+        rows->want_contract = contract;
+        rows->want_funding = funding;
+    } else if (rows->want_contract != contract || rows->want_funding != funding) {
         rc = ho_err_set(err, HO_EDATA, "%s: has other columns than %s; load them apart", path,
                         options->path[0]);
         goto out;
     }
-    rc = ho_csv_read(path, file, source.bytes, source.size, options, zone, dialect, rows, report,
+    rc = ho_csv_read(path, file, source->bytes, source->size, options, zone, dialect, rows, report,
                      err);
 out:
     free(dialect);
+    return rc;
+}
+
+/* definitions: the pass over files of instrument definitions, after that over all others. */
+static ho_status read_file(const ho_data_options *options, int file, bool definitions,
+                           const ho_zone *zone, ho_rows *rows, ho_data_report *report,
+                           char sha256[65], ho_err *err)
+{
+    const char *path = options->path[file];
+    ho_source source;
+    ho_status rc = ho_source_read(path, options->symbol, &source, err);
+    if (rc != HO_OK) {
+        return rc;
+    }
+    bool only_facts = options->path_count > 1 && ho_dbn_is_definitions(source.bytes, source.size);
+    (void)strcpy(sha256, source.sha256);
+    if (only_facts) {
+        rc = definitions
+                 ? ho_dbn_read_definitions(path, source.bytes, source.size, rows, report, err)
+                 : HO_OK;
+    } else if (definitions) {
+        rc = HO_OK;
+    } else {
+        (void)snprintf(report->container, sizeof report->container, "%s", source.container);
+        if (ho_dbn_is(source.bytes, source.size)) {
+            if (options->extra_count) {
+                rc = ho_err_set(err, HO_EDATA, "%s: features.extra names columns, and DBN has none",
+                                path);
+            } else {
+                rc = ho_dbn_read(path, file, source.bytes, source.size, options, rows, report, err);
+            }
+        } else if (ho_dbn_is_fragment(source.bytes, source.size)) {
+            rc = ho_err_set(err, HO_EDATA,
+                            "%s: is a fragment of DBN records without the header that says what "
+                            "they are; take the whole file",
+                            path);
+        } else {
+            rc = read_text(options, file, &source, zone, rows, report, err);
+        }
+    }
     ho_source_free(&source);
     return rc;
 }
@@ -177,18 +221,26 @@ static ho_status read_files(const ho_data_options *options, const ho_zone *zone,
     unsigned char hash[crypto_hash_sha256_BYTES];
     (void)crypto_hash_sha256_init(&state);
     for (int file = 0; file < options->path_count; ++file) {
-        ho_status rc = read_file(options, file, zone, rows, report, sha256, err);
+        ho_status rc = read_file(options, file, false, zone, rows, report, sha256, err);
         if (rc != HO_OK) {
             return rc;
         }
         (void)crypto_hash_sha256_update(&state, (const unsigned char *)sha256, 64);
     }
+    if (rows->count == 0) {
+        return ho_err_set(err, HO_EDATA, "%s: there are no bars", options->path[0]);
+    }
+    if (rows->instrument_ids > 0 && options->path_count > 1) {
+        for (int file = 0; file < options->path_count; ++file) {
+            ho_status rc = read_file(options, file, true, zone, rows, report, sha256, err);
+            if (rc != HO_OK) {
+                return rc;
+            }
+        }
+    }
     if (options->path_count > 1) {
         (void)crypto_hash_sha256_final(&state, hash);
         (void)sodium_bin2hex(sha256, 65, hash, sizeof hash);
-    }
-    if (rows->count == 0) {
-        return ho_err_set(err, HO_EDATA, "%s: there are no bars", options->path[0]);
     }
     return HO_OK;
 }

@@ -14,6 +14,8 @@
 extern "C" {
 #endif
 
+enum { HO_ROWS_IDS = 256 };
+
 /* 1. The first count entries of each array are set.  2. ohlcv is finite, but for rows that the
  * reader marked empty, which it does not store.  3. contract is NULL or [count], indexes into
  * contract_name.  4. line is the line (text) or the record (DBN) in its file, from 1. */
@@ -39,6 +41,8 @@ typedef struct ho_rows {
     int64_t interval_ns; /* bar length the format states, or 0 */
     char venue_zone[64]; /* session zone that the venue implies, or "" */
     ho_instrument instrument;
+    uint32_t instrument_id[HO_ROWS_IDS]; /* DBN instruments read, for definitions that follow */
+    int instrument_ids;
 } ho_rows;
 
 /* Makes room for one more row, zeroed, and returns its index; -1 without memory. The caller fills
