@@ -142,10 +142,13 @@ bool ho_calendar_is_inside(const ho_calendar *calendar, int64_t ns)
 
 /* ---- sessions -------------------------------------------------------------------------------- */
 
-static void number_sessions(const ho_calendar *calendar, ho_bars *bars)
+ho_status ho_calendar_sessions(const ho_calendar *calendar, ho_bars *bars, ho_err *err)
 {
     int64_t previous = 0;
     int32_t session = -1;
+    if (!(bars->session = malloc((size_t)bars->count * sizeof *bars->session))) {
+        return ho_err_set(err, HO_ENOMEM, "no memory for the sessions");
+    }
     for (int64_t t = 0; t < bars->count; ++t) {
         int64_t day = bars->interval_ns >= DAY_NS ? t : ho_calendar_day(calendar, bars->open_ns[t]);
         if (t == 0 || day != previous) {
@@ -154,6 +157,7 @@ static void number_sessions(const ho_calendar *calendar, ho_bars *bars)
         }
         bars->session[t] = session;
     }
+    return HO_OK;
 }
 
 static int compare_counts(const void *a, const void *b)
@@ -179,14 +183,10 @@ static ho_status median_session(const ho_bars *bars, double *out, ho_err *err)
     return HO_OK;
 }
 
-ho_status ho_calendar_sessions(const ho_data_options *options, const ho_calendar *calendar,
-                               ho_bars *bars, ho_data_report *report, ho_err *err)
+ho_status ho_calendar_year(const ho_data_options *options, const ho_calendar *calendar,
+                           ho_bars *bars, ho_data_report *report, ho_err *err)
 {
     static const double year_ns = 365.25 * 86400e9;
-    if (!bars->session && !(bars->session = malloc((size_t)bars->count * sizeof *bars->session))) {
-        return ho_err_set(err, HO_ENOMEM, "no memory for the sessions");
-    }
-    number_sessions(calendar, bars);
     bars->sessions_per_year = options->sessions_per_year > 0.0 ? options->sessions_per_year
                               : bars->interval_ns > DAY_NS     ? year_ns / (double)bars->interval_ns
                               : calendar->round_the_clock      ? 365.0
@@ -235,6 +235,7 @@ static void move_bar(ho_bars *bars, int64_t to, int64_t from)
 {
     int E = bars->extra_count;
     bars->open_ns[to] = bars->open_ns[from];
+    bars->session[to] = bars->session[from];
     memmove(bars->ohlcv + HO_BAR_COLUMNS * to, bars->ohlcv + HO_BAR_COLUMNS * from,
             HO_BAR_COLUMNS * sizeof(double));
     if (bars->roll_jump) {
@@ -281,6 +282,10 @@ static ho_status fill_gaps(const ho_calendar *calendar, ho_bars *bars, int64_t a
             bars->open_ns[to] = bars->open_ns[t - 1] + m * bars->interval_ns;
             x[HO_OPEN] = x[HO_HIGH] = x[HO_LOW] = x[HO_CLOSE] = close;
             x[HO_VOLUME] = 0.0;
+            bars->session[to] = ho_calendar_day(calendar, bars->open_ns[to]) ==
+                                        ho_calendar_day(calendar, bars->open_ns[to + 1])
+                                    ? bars->session[to + 1]
+                                    : bars->session[t - 1];
             if (bars->roll_jump) {
                 bars->roll_jump[to] = 0.0;
             }
@@ -293,7 +298,6 @@ static ho_status fill_gaps(const ho_calendar *calendar, ho_bars *bars, int64_t a
         }
     }
     bars->count = n;
-    number_sessions(calendar, bars);
     return HO_OK;
 }
 

@@ -35,9 +35,12 @@ int64_t ho_calendar_day(const ho_calendar *calendar, int64_t ns);
 /* True if a bar opening at ns lies in [start, end); always true without an end. */
 bool ho_calendar_is_inside(const ho_calendar *calendar, int64_t ns);
 
-/* Fills bars->session, sessions_per_year and the session part of the report. */
-ho_status ho_calendar_sessions(const ho_data_options *options, const ho_calendar *calendar,
-                               ho_bars *bars, ho_data_report *report, ho_err *err);
+/* Fills bars->session. */
+ho_status ho_calendar_sessions(const ho_calendar *calendar, ho_bars *bars, ho_err *err);
+
+/* Sets sessions_per_year and the session part of the report. */
+ho_status ho_calendar_year(const ho_data_options *options, const ho_calendar *calendar,
+                           ho_bars *bars, ho_data_report *report, ho_err *err);
 
 /* Counts closures, gaps and holes; fills gaps or marks splits as data.gaps says. */
 ho_status ho_calendar_gaps(const ho_data_options *options, const ho_calendar *calendar,

@@ -333,8 +333,12 @@ ho_status ho_clean_dirt(ho_clean *s)
         if (rows->has_volume && x[4] == 0.0 && (rc = apply_rule(s, &quiet, i, &go)) != HO_OK) {
             goto out;
         }
-        if (is_spike(rows, i, limit) && (rc = apply_rule(s, &spike, i, &go)) != HO_OK) {
+        bool spiky = is_spike(rows, i, limit);
+        if (spiky && (rc = apply_rule(s, &spike, i, &go)) != HO_OK) {
             goto out;
+        }
+        if (i > 0 && !spiky && fabs(change(rows, i)) > 1.0 / 3.0) {
+            find(s, HO_DIRT_JUMP, i);
         }
         if (tick > 0.0 && off_tick(x, tick) && (rc = apply_rule(s, &grid, i, &go)) != HO_OK) {
             goto out;
@@ -479,27 +483,26 @@ ho_status ho_clean_label(ho_clean *s)
 
 /* ---- period ---------------------------------------------------------------------------------- */
 
-/* First nanosecond of the text's moment, or behind it when `behind` (a date: behind the day). */
-static ho_status parse_moment(ho_clean *s, const char *key, const char *text, bool behind,
-                              int64_t *out)
+ho_status ho_moment_parse(const char *key, const char *text, const ho_zone *zone, bool behind,
+                          int64_t *ns, ho_err *err)
 {
     ho_stamp stamp;
     int64_t utc_s[2];
     if (ho_stamp_parse(text, strlen(text), HO_STAMP_ORDER_YMD, 0, INT64_MAX / 2, &stamp) !=
             HO_STAMP_OK ||
         stamp.kind == HO_STAMP_EPOCH) {
-        return ho_err_set(s->err, HO_EINVAL,
-                          "data.%s = \"%s\" is not a date or date and time; write 2024-01-31 or "
+        return ho_err_set(err, HO_EINVAL,
+                          "%s = \"%s\" is not a date or date and time; write 2024-01-31 or "
                           "2024-01-31T14:30:00",
                           key, text);
     }
     int64_t local_s = stamp.s + (behind && stamp.kind == HO_STAMP_DATE ? 86400 : 0);
     if (stamp.kind == HO_STAMP_UTC) {
         utc_s[0] = stamp.s;
-    } else if (ho_zone_from_local(s->session_zone, local_s, utc_s) == 0) {
-        utc_s[0] = local_s - ho_zone_offset(s->session_zone, local_s);
+    } else if (ho_zone_from_local(zone, local_s, utc_s) == 0) {
+        utc_s[0] = local_s - ho_zone_offset(zone, local_s);
     }
-    *out = utc_s[0] * SECOND_NS + stamp.ns + (behind && stamp.kind != HO_STAMP_DATE ? 1 : 0);
+    *ns = utc_s[0] * SECOND_NS + stamp.ns + (behind && stamp.kind != HO_STAMP_DATE ? 1 : 0);
     return HO_OK;
 }
 
@@ -509,11 +512,12 @@ ho_status ho_clean_period(ho_clean *s)
     int64_t from = INT64_MIN, until = INT64_MAX, kept = 0;
     ho_status rc = HO_OK;
     if (s->options->start[0] &&
-        (rc = parse_moment(s, "start", s->options->start, false, &from)) != HO_OK) {
+        (rc = ho_moment_parse("data.start", s->options->start, s->session_zone, false, &from,
+                              s->err)) != HO_OK) {
         return rc;
     }
-    if (s->options->end[0] &&
-        (rc = parse_moment(s, "end", s->options->end, true, &until)) != HO_OK) {
+    if (s->options->end[0] && (rc = ho_moment_parse("data.end", s->options->end, s->session_zone,
+                                                    true, &until, s->err)) != HO_OK) {
         return rc;
     }
     for (int64_t i = 0; i < rows->count; ++i) {

@@ -22,7 +22,6 @@ typedef struct ho_clean {
     ho_rows *rows;
     ho_data_report *report;
     const ho_zone *session_zone;
-    bool round_the_clock; /* set by ho_clean_sessions */
     ho_err *err;
 } ho_clean;
 
@@ -43,6 +42,11 @@ ho_status ho_clean_label(ho_clean *s);
 
 /* Rows outside [data.start, data.end] leave. */
 ho_status ho_clean_period(ho_clean *s);
+
+/* A date or date and time in the zone (unless it has its own) as an instant; a date is its first
+ * moment, or with `behind` the first one after it (a stamp: one nanosecond later). */
+ho_status ho_moment_parse(const char *key, const char *text, const ho_zone *zone, bool behind,
+                          int64_t *ns, ho_err *err);
 
 /* "5m" in nanoseconds: s, m, h, d, w. HO_EINVAL names the key. */
 ho_status ho_duration_parse(const char *key, const char *text, int64_t *ns, ho_err *err);

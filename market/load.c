@@ -16,6 +16,8 @@
 #include "market/csv.h"
 #include "market/dbn.h"
 #include "market/json_list.h"
+#include "market/resample.h"
+#include "market/roll.h"
 #include "market/rows.h"
 #include "market/source.h"
 #include "market/zone.h"
@@ -279,7 +281,8 @@ static ho_status take_rows(const ho_data_options *options, ho_rows *rows, ho_bar
 }
 
 /* Rows outside the session hours leave, before anything is made of them. */
-static void drop_outside(const ho_calendar *calendar, ho_bars *bars, ho_data_report *report)
+static void drop_outside(const ho_calendar *calendar, ho_bars *bars, int16_t *contract,
+                         ho_data_report *report)
 {
     int64_t kept = 0;
     int E = bars->extra_count;
@@ -295,6 +298,9 @@ static void drop_outside(const ho_calendar *calendar, ho_bars *bars, ho_data_rep
         bars->open_ns[kept] = bars->open_ns[t];
         memmove(bars->ohlcv + HO_BAR_COLUMNS * kept, bars->ohlcv + HO_BAR_COLUMNS * t,
                 HO_BAR_COLUMNS * sizeof(double));
+        if (contract) {
+            contract[kept] = contract[t];
+        }
         if (bars->funding) {
             bars->funding[kept] = bars->funding[t];
         }
@@ -361,13 +367,16 @@ ho_status ho_bars_load(const ho_data_options *options, ho_bars *out, ho_data_rep
                                &calendar, err)) != HO_OK) {
         goto out;
     }
-    drop_outside(&calendar, out, report);
+    drop_outside(&calendar, out, rows.contract, report);
     if (out->count == 0) {
         rc = ho_err_set(err, HO_EDATA, "%s: no bar is left after cleaning", options->path[0]);
         goto out;
     }
-    if ((rc = ho_calendar_sessions(options, &calendar, out, report, err)) != HO_OK ||
-        (rc = ho_calendar_gaps(options, &calendar, out, report, err)) != HO_OK) {
+    if ((rc = ho_calendar_sessions(&calendar, out, err)) != HO_OK ||
+        (rc = ho_roll_apply(options, rows.contract, session_zone, out, report, err)) != HO_OK ||
+        (rc = ho_resample(options, &calendar, out, report, err)) != HO_OK ||
+        (rc = ho_calendar_gaps(options, &calendar, out, report, err)) != HO_OK ||
+        (rc = ho_calendar_year(options, &calendar, out, report, err)) != HO_OK) {
         goto out;
     }
     report->bars = out->count;

@@ -132,6 +132,7 @@ void ho_data_options_defaults(ho_data_options *options);
     X(ZERO_VOLUME, "zero_volume", "bars without volume", 1)                                        \
     X(FLAT, "flat", "bars with open = high = low = close", 0)                                      \
     X(SPIKE, "spikes", "jumps that the next bar takes back", 1)                                    \
+    X(JUMP, "jumps", "closes more than a third away from the last: a split or a roll?", 1)         \
     X(OFF_TICK, "off_tick", "prices off the tick grid", 1)                                         \
     X(UNIT_CHANGE, "unit_changes", "changes of the epoch unit", 1)                                 \
     X(DST_HOUR, "dst_hours", "stamps in a repeated hour, told apart by order", 0)                  \
