@@ -90,6 +90,9 @@ ho_status ho_settings_from_json(const cJSON *json, ho_settings **out, ho_err *er
     if (!cJSON_IsObject(values) || !cJSON_IsArray(set)) {
         return ho_err_set(err, HO_EPROTO, "settings without \"values\" and \"set\"");
     }
+    if (cJSON_GetArraySize(values) > HO_KEY_COUNT || cJSON_GetArraySize(set) > HO_KEY_COUNT) {
+        return ho_err_set(err, HO_EPROTO, "more settings than there are keys");
+    }
     ho_settings *s = ho_settings_create();
     if (!s) {
         return ho_err_set(err, HO_ENOMEM, "out of memory");

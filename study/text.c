@@ -93,6 +93,21 @@ bool ho_text_parse_i64(const char *text, int64_t *out)
     return true;
 }
 
+bool ho_text_parse_u64(const char *text, uint64_t *out)
+{
+    char *end = NULL;
+    if (!text || !isdigit((unsigned char)*text)) {
+        return false;
+    }
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 10);
+    if (errno || *end) {
+        return false;
+    }
+    *out = value;
+    return true;
+}
+
 bool ho_text_parse_f64(const char *text, double *out)
 {
     char digits[400];

@@ -25,6 +25,8 @@ int ho_text_decimals(double value);
 
 /* Decimal integers with an optional sign; underscores between digits are allowed, as in TOML. */
 bool ho_text_parse_i64(const char *text, int64_t *out);
+/* Digits alone. */
+bool ho_text_parse_u64(const char *text, uint64_t *out);
 /* Decimal floats, inf and nan; no hexadecimal, no spaces. */
 bool ho_text_parse_f64(const char *text, double *out);
 

@@ -104,8 +104,8 @@ typedef struct ho_trial_order {
     char resume[65];     /* sha256 of a checkpoint to start from; "" */
 } ho_trial_order;
 
-/* One backtest: of a lane (policy ""), or of a rule policy. Of `result` the scalars and those
- * arrays travel that are not NULL. */
+/* One backtest: of a lane (policy ""), or of a rule policy. fold -1: the seed's test windows joined
+ * (ho_stitch). Of `result` the scalars and those arrays travel that are not NULL. */
 typedef struct ho_scored_window {
     char policy[16];
     int32_t fold, seed;       /* -1 where none is meant */
