@@ -66,14 +66,18 @@ static inline HO_HD void ho_bar_stats_drawdown(ho_bar_stats *s, double equity)
         s->peak_index = i;
         return;
     }
-    double depth = equity / s->peak - 1.0, cash = s->peak - equity;
+    double cash = s->peak - equity;
+    s->deepest_cash = cash > s->deepest_cash ? cash : s->deepest_cash;
+    if (cash < -s->deepest.depth * s->peak * (1.0 - 1e-9)) {
+        return; /* surely not deeper: spares the division */
+    }
+    double depth = equity / s->peak - 1.0;
     if (depth < s->deepest.depth) {
         s->deepest.depth = depth;
         s->deepest.peak = s->peak_index;
         s->deepest.trough = i;
         s->deepest.recovery = -1;
     }
-    s->deepest_cash = cash > s->deepest_cash ? cash : s->deepest_cash;
 }
 
 /* One bar: the equity at its close, its return, whether a position was held at its close. */
