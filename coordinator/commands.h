@@ -29,7 +29,14 @@ enum {
 
 /* name, function, one line of help */
 #define HO_COMMAND_MAP(X)                                                                          \
-    X("report", ho_cmd_report, "write a study as one HTML page")
+    X("run", ho_cmd_run, "run or resume a study")                                                  \
+    X("check", ho_cmd_check, "validate a study: data, folds, space, plan; runs nothing")           \
+    X("status", ho_cmd_status, "one screen: progress, best, workers, rate, time left")             \
+    X("best", ho_cmd_best, "the best trial: parameters as TOML, folds, baselines")                 \
+    X("show", ho_cmd_show, "one trial whole")                                                      \
+    X("sql", ho_cmd_sql, "read-only SQL on a study's file")                                        \
+    X("report", ho_cmd_report, "write a study as one HTML page")                                   \
+    X("keygen", ho_cmd_keygen, "CURVE keys for remote workers")
 
 #define HO_COMMAND_DECLARE(name, function, summary) int function(int argc, char **argv);
 HO_COMMAND_MAP(HO_COMMAND_DECLARE)
@@ -88,7 +95,7 @@ typedef struct ho_arguments {
 ho_status ho_usage_parse(const ho_usage *usage, int argc, char **argv, ho_arguments *out);
 
 /* "90", "90s", "5m", "8h", "2d" as seconds. HO_EUSAGE for anything else or a negative length. */
-ho_status ho_duration_parse(const char *text, double *seconds);
+ho_status ho_option_duration(const char *text, double *seconds);
 
 /* The whole program: finds the command and runs it. */
 int ho_commands_run(int argc, char **argv);

@@ -15,8 +15,10 @@ enum {
     BACKLOG = 1
 }; /* trials queued on a worker beyond its lanes, so that it never waits for us */
 
-static const char *const cause_names[] = {"lost", "crash",  "oom",    "diverged", "timeout",
-                                          "data", "config", "metric", "preempted"};
+static const char *const cause_names[HO_CAUSE_COUNT] = {
+    "lost", "crash",  "oom",    "diverged", "timeout",
+    "data", "config", "metric", "command",  "preempted",
+};
 
 const char *ho_cause_name(ho_cause cause)
 {
@@ -289,13 +291,9 @@ static ho_status propose(ho_dispatch *d, bool *asked, ho_err *err)
 
 /* ---- leasing -------------------------------------------------------------------------------- */
 
-static int64_t room_of(const ho_dispatch *d, const ho_seat *seat)
+static int64_t room_of(const ho_seat *seat)
 {
-    int64_t slots = d->config.lanes > 0 ? seat->lanes / d->config.lanes : seat->lanes;
-    if (!seat->here || !seat->ready || seat->no_data || seat->alone) {
-        return 0;
-    }
-    return (slots > 0 ? slots : 1) + BACKLOG - seat->assigned;
+    return seat->here && seat->ready && !seat->no_data && !seat->alone ? seat->slots : 0;
 }
 
 /* A trial that is about to fail for a dying worker is tried alone, so that the guilty one is found
@@ -311,7 +309,7 @@ static ho_seat *pick_seat(ho_dispatch *d, const ho_slot *slot)
     ho_seat *best = NULL;
     for (int64_t i = 0; i < d->seats; i++) {
         ho_seat *seat = &d->seat[i];
-        if (room_of(d, seat) <= 0 || seat->id == slot->shunned_worker ||
+        if (room_of(seat) <= 0 || seat->id == slot->shunned_worker ||
             (is_suspect(d, slot) && seat->assigned > 0)) {
             continue;
         }
@@ -331,6 +329,7 @@ static ho_status lease(ho_dispatch *d, int64_t number, ho_seat *seat)
     slot->attempt++;
     slot->worker = seat->id;
     seat->assigned++;
+    seat->slots--;
     seat->alone = is_suspect(d, slot);
     d->waiting--;
     d->running++;
@@ -344,7 +343,7 @@ static ho_status lease(ho_dispatch *d, int64_t number, ho_seat *seat)
 static bool any_room(const ho_dispatch *d)
 {
     for (int64_t i = 0; i < d->seats; i++) {
-        if (room_of(d, &d->seat[i]) > 0) {
+        if (room_of(&d->seat[i]) > 0) {
             return true;
         }
     }
@@ -410,6 +409,7 @@ void ho_dispatch_release(ho_dispatch *d, ho_slot *slot)
         d->running--;
         if (seat && seat->assigned > 0) {
             seat->assigned--;
+            seat->slots++; /* until its next `ready` says so */
             seat->alone = seat->alone && seat->assigned > 0;
         }
     } else if (slot->state == HO_TRIAL_WAITING && !slot->paused) {

@@ -41,6 +41,7 @@ typedef enum ho_cause {
     HO_CAUSE_DATA,      /* this worker cannot use the data: requeued for another one */
     HO_CAUSE_CONFIG,    /* failed */
     HO_CAUSE_METRIC,    /* failed */
+    HO_CAUSE_COMMAND,   /* the user's command failed: failed */
     HO_CAUSE_PREEMPTED, /* handed back by a draining worker: requeued at once, not counted */
     HO_CAUSE_COUNT
 } ho_cause;
@@ -55,13 +56,13 @@ typedef struct ho_dispatch_config {
     int64_t patience;   /* trials without a new best; 0: never */
     int max_attempts;   /* counted per cause that is the worker's fault */
     int64_t heartbeat_timeout_ns;
+    int64_t adopt_ns;   /* after a restart: how long a running trial waits for its worker */
     int64_t backoff_ns; /* first pause after a crash; doubles, at most 64 times this */
     int64_t in_flight;  /* pending at once; 0: max(workers, trials / 10) */
     bool deterministic;
     int64_t parallel; /* with deterministic */
     int replicates;   /* trials of one configuration */
     int seeds;        /* agents a fold */
-    int lanes;        /* of one trial: folds * seeds */
     int64_t enqueued; /* configurations the sampler was given to try first */
     int objectives;
     int direction[HO_OBJECTIVES_MAX];
@@ -92,7 +93,7 @@ ho_status ho_dispatch_create(ho_dispatch **out, const ho_dispatch_config *config
 void ho_dispatch_destroy(ho_dispatch **dispatch);
 
 /* Loads the trials of the store and retells them to sampler and pruner in the recorded order.
- * Trials that were running wait for one heartbeat_timeout to be adopted by a worker's hello. */
+ * Trials that were running wait for adopt_ns to be adopted by a worker's hello. */
 ho_status ho_dispatch_resume(ho_dispatch *dispatch, int64_t now_ns, ho_err *err);
 
 /* ---- what workers do ------------------------------------------------------------------------ */
@@ -110,8 +111,8 @@ typedef struct ho_hello {
  */
 ho_status ho_dispatch_join(ho_dispatch *dispatch, const ho_hello *hello, int64_t now_ns,
                            int64_t *worker, ho_err *err);
-/* It may be given trials. */
-void ho_dispatch_ready(ho_dispatch *dispatch, int64_t worker, int64_t now_ns);
+/* It would take so many trials more, and trains so many agents at once. */
+void ho_dispatch_ready(ho_dispatch *dispatch, int64_t worker, int slots, int lanes, int64_t now_ns);
 /* Anything came from it. */
 void ho_dispatch_heard(ho_dispatch *dispatch, int64_t worker, int64_t now_ns);
 /* It is gone: its trials are requeued by the cause. reason: for people. */
@@ -138,6 +139,11 @@ ho_status ho_dispatch_result(ho_dispatch *dispatch, int64_t worker, ho_trial_res
 
 ho_status ho_dispatch_fail(ho_dispatch *dispatch, int64_t worker, int64_t number, int64_t attempt,
                            ho_cause cause, const char *reason, int64_t now_ns, ho_err *err);
+
+/* Whether this worker has a seat (has not been given up). */
+bool ho_dispatch_is_here(ho_dispatch *dispatch, int64_t worker);
+/* Whether the newest lease of this trial is this one, and the worker's. */
+bool ho_dispatch_holds(ho_dispatch *dispatch, int64_t worker, int64_t number, int64_t attempt);
 
 /* ---- time ----------------------------------------------------------------------------------- */
 

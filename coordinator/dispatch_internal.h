@@ -30,7 +30,8 @@ typedef struct ho_slot {
 
 typedef struct ho_seat {
     int64_t id;
-    int lanes;
+    int lanes; /* agents at once */
+    int slots; /* trials it would take now, less those leased since it said so */
     bool here, ready, local;
     bool alone;       /* holds a suspect: nothing else is sent */
     bool no_data;     /* cannot use the study's data */

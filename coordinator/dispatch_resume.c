@@ -62,7 +62,8 @@ static ho_status load_trial(const ho_stored_trial *t, void *user)
         d->waiting++;
         break;
     case HO_TRIAL_RUNNING:
-        slot->adopt_by_ns = l->now_ns + d->config.heartbeat_timeout_ns;
+        slot->adopt_by_ns = l->now_ns + d->config.adopt_ns;
+        slot->adopt_by_ns += slot->adopt_by_ns == 0; /* 0 means: not waiting */
         d->running++;
         break;
     case HO_TRIAL_COMPLETE:

@@ -26,8 +26,28 @@ static bool adopt(ho_dispatch *d, ho_seat *seat, int64_t number, int64_t attempt
            HO_OK;
 }
 
-ho_status ho_dispatch_join(ho_dispatch *d, const ho_hello *hello, int64_t now_ns, int64_t *worker,
-                           ho_err *err)
+/* Leases that never arrived: the worker came back without them. */
+static ho_status requeue_unheld(ho_dispatch *d, int64_t worker, const ho_hello *hello,
+                                int64_t now_ns, ho_err *err)
+{
+    ho_status rc = HO_OK;
+    for (int64_t i = d->open_count - 1; i >= 0 && rc == HO_OK; i--) {
+        int64_t number = d->open[i];
+        const ho_slot *slot = &d->slot[number];
+        bool holds = slot->state != HO_TRIAL_RUNNING || slot->worker != worker;
+        for (int h = 0; h < hello->held && !holds; h++) {
+            holds = hello->held_number[h] == number && hello->held_attempt[h] == slot->attempt;
+        }
+        if (!holds) {
+            rc = ho_dispatch_requeue(d, number, HO_CAUSE_PREEMPTED,
+                                     "the worker came back without it", now_ns, err);
+        }
+    }
+    return rc;
+}
+
+static ho_status new_seat(ho_dispatch *d, const ho_hello *hello, int64_t now_ns, int64_t *worker,
+                          ho_err *err)
 {
     if (d->seats == d->seat_room) {
         int64_t room = d->seat_room ? 2 * d->seat_room : 16;
@@ -62,23 +82,45 @@ ho_status ho_dispatch_join(ho_dispatch *d, const ho_hello *hello, int64_t now_ns
         .now_ns = d->io.unix_ns(d->io.user),
         .local = hello->local,
     };
-    ho_status rc = ho_store_put_worker(d->store, &row);
-    if (rc != HO_OK) {
-        return ho_err_set(err, rc, "out of memory");
-    }
     *worker = id;
+    ho_status rc = ho_store_put_worker(d->store, &row);
+    return rc == HO_OK ? HO_OK : ho_err_set(err, rc, "out of memory");
+}
+
+ho_status ho_dispatch_join(ho_dispatch *d, const ho_hello *hello, int64_t now_ns, int64_t *worker,
+                           ho_err *err)
+{
+    ho_status rc = HO_OK;
+    ho_seat *seat = ho_dispatch_seat(d, *worker);
+
+    if (seat) {
+        seat->heard_ns = now_ns;
+        seat->ready = false;
+        rc = requeue_unheld(d, *worker, hello, now_ns, err);
+    } else {
+        rc = new_seat(d, hello, now_ns, worker, err);
+    }
+    if (rc != HO_OK) {
+        return rc;
+    }
+    seat = ho_dispatch_seat(d, *worker);
     for (int i = 0; i < hello->held; i++) {
-        bool keep = adopt(d, seat, hello->held_number[i], hello->held_attempt[i]);
-        d->io.verdict(d->io.user, id, hello->held_number[i], hello->held_attempt[i], keep);
+        int64_t number = hello->held_number[i], attempt = hello->held_attempt[i];
+        const ho_slot *slot = ho_dispatch_slot(d, number);
+        bool has = slot && slot->attempt == attempt && slot->state == HO_TRIAL_RUNNING &&
+                   slot->worker == *worker;
+        d->io.verdict(d->io.user, *worker, number, attempt, has || adopt(d, seat, number, attempt));
     }
     return HO_OK;
 }
 
-void ho_dispatch_ready(ho_dispatch *d, int64_t worker, int64_t now_ns)
+void ho_dispatch_ready(ho_dispatch *d, int64_t worker, int slots, int lanes, int64_t now_ns)
 {
     ho_seat *seat = ho_dispatch_seat(d, worker);
     if (seat) {
         seat->ready = true;
+        seat->slots = slots;
+        seat->lanes = lanes > 0 ? lanes : seat->lanes;
         seat->heard_ns = now_ns;
     }
 }
@@ -134,7 +176,23 @@ static standing standing_of(ho_dispatch *d, int64_t worker, int64_t number, int6
     if (slot->state >= HO_TRIAL_COMPLETE) {
         return STANDING_ENDED;
     }
+    if (slot->state == HO_TRIAL_WAITING && !slot->paused) { /* given up, and not leased anew */
+        ho_seat *seat = ho_dispatch_seat(d, worker);
+        if (!seat || !adopt(d, seat, number, attempt)) {
+            return STANDING_LATE;
+        }
+    }
     return slot->worker == worker ? STANDING_HOLDER : STANDING_LATE;
+}
+
+bool ho_dispatch_is_here(ho_dispatch *d, int64_t worker)
+{
+    return ho_dispatch_seat(d, worker) != NULL;
+}
+
+bool ho_dispatch_holds(ho_dispatch *d, int64_t worker, int64_t number, int64_t attempt)
+{
+    return standing_of(d, worker, number, attempt) == STANDING_HOLDER;
 }
 
 static ho_status nonsense(int64_t number, int64_t attempt, ho_err *err)

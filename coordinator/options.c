@@ -44,7 +44,7 @@ static void print_usage(const ho_usage *u)
         "4 database error; 5 usable with warnings; 130 interrupted (run again to resume).\n");
 }
 
-ho_status ho_duration_parse(const char *text, double *seconds)
+ho_status ho_option_duration(const char *text, double *seconds)
 {
     static const struct {
         const char *unit;
@@ -127,7 +127,7 @@ static ho_status set_value(const ho_usage *u, const ho_option *o, const char *te
         rc = set_number(o, text);
         break;
     case HO_OPTION_DURATION:
-        rc = ho_duration_parse(text, (double *)o->target);
+        rc = ho_option_duration(text, (double *)o->target);
         break;
     case HO_OPTION_CHOICE: {
         int index = word_index(o->value, text);

@@ -180,6 +180,7 @@ ho_status ho_store_put_requeue(ho_store *store, int64_t number, ho_trial_state s
 typedef struct ho_window_result {
     int fold, seed; /* fold -1: the joined series */
     ho_metric_set metrics;
+    double random_percentile; /* NaN: not measured */
     int64_t sessions;
     const double *session_return; /* [sessions] or NULL */
 } ho_window_result;

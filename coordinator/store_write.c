@@ -14,53 +14,55 @@
 /* name, counts as a transition, text. Order of values as the put function binds them. */
 #define METRIC_NAMES(id, name, direction, unit, convention) ", " name
 #define METRIC_MARKS(id, name, direction, unit, convention) ", ?"
-#define STATEMENTS(X)                                                                                          \
-    X(TRIAL, 1,                                                                                                \
-      "INSERT INTO trial (number, state, source, parent, seeds, config_hash, asked_after, "                    \
-      "bracket, created_ns, why) VALUES (?, 'WAITING', ?, ?, ?, ?, ?, ?, ?, ?)")                               \
-    X(PARAM, 0,                                                                                                \
-      "INSERT INTO param (trial, param, value) VALUES "                                                        \
-      "(?1, (SELECT id FROM param_space WHERE active = 1 AND position = ?2), ?3)")                             \
-    X(LEASE, 1,                                                                                                \
-      "UPDATE trial SET state = 'RUNNING', attempt = ?2, worker = ?3, started_ns = ?4 "                        \
-      "WHERE number = ?1")                                                                                     \
-    X(REQUEUE, 1,                                                                                              \
-      "UPDATE trial SET state = ?2, fail_class = ?3, fail_reason = ?4 WHERE number = ?1")                      \
-    X(RESULT, 1,                                                                                               \
-      "UPDATE trial SET state = ?2, attempt = ?3, told_order = ?4, worker = ?5, "                              \
-      "finished_ns = ?6, violation = ?7, constraints = ?8, epochs = ?9, experiences = ?10, "                   \
-      "updates = ?11, train_s = ?12, fail_class = ?13, fail_reason = ?14 WHERE number = ?1")                   \
-    X(VALUE, 0,                                                                                                \
-      "INSERT OR REPLACE INTO trial_value (trial, objective, value, reason) VALUES (?, ?, ?, ?)")              \
-    X(FOLD_RESULT, 0,                                                                                          \
-      "INSERT OR REPLACE INTO fold_result (trial, fold, seed" HO_METRIC_MAP(                                   \
-          METRIC_NAMES) ", flags, reasons, returns) VALUES (?, ?, ?" HO_METRIC_MAP(METRIC_MARKS) ", ?, ?, ?)") \
-    X(BASELINE, 0,                                                                                             \
-      "INSERT OR REPLACE INTO baseline (policy, fold, seed" HO_METRIC_MAP(                                     \
-          METRIC_NAMES) ", flags, reasons, returns) VALUES (?, ?, ?" HO_METRIC_MAP(METRIC_MARKS) ", ?, ?, ?)") \
-    X(REPORT, 1,                                                                                               \
-      "INSERT OR REPLACE INTO report (trial, step, value, at_ns, rung, competitors, threshold, "               \
-      "verdict, why) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")                                                      \
-    X(FOLD_REPORT, 0,                                                                                          \
-      "INSERT OR REPLACE INTO fold_report (trial, step, fold, value) VALUES (?, ?, ?, ?)")                     \
-    X(EPOCH, 0,                                                                                                \
-      "INSERT OR REPLACE INTO epoch_stat (trial, fold, seed, epoch, experiences, updates, "                    \
-      "reward_mean, reward_std, sharpe, loss, grad_norm, q_mean, td_error, epsilon, "                          \
-      "learning_rate, kl, entropy, explained_variance, curiosity_loss, replay_fill, validation, "              \
-      "guard) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")                      \
-    X(WORKER, 1,                                                                                               \
-      "INSERT INTO worker (id, name, host, pid, device, device_uuid, backend, version, lanes, "                \
-      "local, curve_key, joined_ns) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")                              \
-    X(WORKER_LEFT, 1,                                                                                          \
-      "UPDATE worker SET left_ns = ?2, leave_reason = ?3, finished = ?4 WHERE id = ?1")                        \
-    X(EVENT, 0,                                                                                                \
-      "INSERT INTO event (at_ns, kind, trial, attempt, worker, text) VALUES (?, ?, ?, ?, ?, ?)")               \
-    X(ARTIFACT, 1,                                                                                             \
-      "INSERT INTO artifact (trial, fold, seed, kind, attempt, path, size, sha256, created_ns) "               \
-      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")                                                                    \
-    X(ARTIFACT_DELETED, 1,                                                                                     \
-      "UPDATE artifact SET deleted_ns = ?2 WHERE path = ?1 AND deleted_ns IS NULL")                            \
-    X(STUDY, 1,                                                                                                \
+#define STATEMENTS(X)                                                                              \
+    X(TRIAL, 1,                                                                                    \
+      "INSERT INTO trial (number, state, source, parent, seeds, config_hash, asked_after, "        \
+      "bracket, created_ns, why) VALUES (?, 'WAITING', ?, ?, ?, ?, ?, ?, ?, ?)")                   \
+    X(PARAM, 0,                                                                                    \
+      "INSERT INTO param (trial, param, value) VALUES "                                            \
+      "(?1, (SELECT id FROM param_space WHERE active = 1 AND position = ?2), ?3)")                 \
+    X(LEASE, 1,                                                                                    \
+      "UPDATE trial SET state = 'RUNNING', attempt = ?2, worker = ?3, started_ns = ?4 "            \
+      "WHERE number = ?1")                                                                         \
+    X(REQUEUE, 1,                                                                                  \
+      "UPDATE trial SET state = ?2, fail_class = ?3, fail_reason = ?4 WHERE number = ?1")          \
+    X(RESULT, 1,                                                                                   \
+      "UPDATE trial SET state = ?2, attempt = ?3, told_order = ?4, worker = ?5, "                  \
+      "finished_ns = ?6, violation = ?7, constraints = ?8, epochs = ?9, experiences = ?10, "       \
+      "updates = ?11, train_s = ?12, fail_class = ?13, fail_reason = ?14 WHERE number = ?1")       \
+    X(VALUE, 0,                                                                                    \
+      "INSERT OR REPLACE INTO trial_value (trial, objective, value, reason) VALUES (?, ?, ?, ?)")  \
+    X(FOLD_RESULT, 0,                                                                              \
+      "INSERT OR REPLACE INTO fold_result (trial, fold, seed" HO_METRIC_MAP(                       \
+          METRIC_NAMES) ", flags, reasons, random_percentile, returns) VALUES (?, ?, "             \
+                        "?" HO_METRIC_MAP(METRIC_MARKS) ", ?, ?, ?, ?)")                           \
+    X(BASELINE, 0,                                                                                 \
+      "INSERT OR REPLACE INTO baseline (policy, fold, seed" HO_METRIC_MAP(                         \
+          METRIC_NAMES) ", flags, reasons, random_percentile, returns) VALUES (?, ?, "             \
+                        "?" HO_METRIC_MAP(METRIC_MARKS) ", ?, ?, ?, ?)")                           \
+    X(REPORT, 1,                                                                                   \
+      "INSERT OR REPLACE INTO report (trial, step, value, at_ns, rung, competitors, threshold, "   \
+      "verdict, why) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")                                          \
+    X(FOLD_REPORT, 0,                                                                              \
+      "INSERT OR REPLACE INTO fold_report (trial, step, fold, value) VALUES (?, ?, ?, ?)")         \
+    X(EPOCH, 0,                                                                                    \
+      "INSERT OR REPLACE INTO epoch_stat (trial, fold, seed, epoch, experiences, updates, "        \
+      "reward_mean, reward_std, sharpe, loss, grad_norm, q_mean, td_error, epsilon, "              \
+      "learning_rate, kl, entropy, explained_variance, curiosity_loss, replay_fill, validation, "  \
+      "guard) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")          \
+    X(WORKER, 1,                                                                                   \
+      "INSERT INTO worker (id, name, host, pid, device, device_uuid, backend, version, lanes, "    \
+      "local, curve_key, joined_ns) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")                  \
+    X(WORKER_LEFT, 1,                                                                              \
+      "UPDATE worker SET left_ns = ?2, leave_reason = ?3, finished = ?4 WHERE id = ?1")            \
+    X(EVENT, 0,                                                                                    \
+      "INSERT INTO event (at_ns, kind, trial, attempt, worker, text) VALUES (?, ?, ?, ?, ?, ?)")   \
+    X(ARTIFACT, 1,                                                                                 \
+      "INSERT INTO artifact (trial, fold, seed, kind, attempt, path, size, sha256, created_ns) "   \
+      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")                                                        \
+    X(ARTIFACT_DELETED, 1,                                                                         \
+      "UPDATE artifact SET deleted_ns = ?2 WHERE path = ?1 AND deleted_ns IS NULL")                \
+    X(STUDY, 1,                                                                                    \
       "UPDATE study SET state = ?1, reason = ?2, trials = ?3, changed_ns = ?4 WHERE id = 1")
 
 enum {
@@ -288,6 +290,7 @@ static ho_status put_window(ho_store *store, draft *d, const ho_window_result *w
     put_int(d, window->metrics.flags);
     reasons_json(&window->metrics, reasons, sizeof reasons);
     put_text(d, reasons[0] ? reasons : NULL);
+    put_real(d, window->random_percentile);
     put_bytes(d, VALUE_BLOB, window->session_return,
               (size_t)(window->sessions > 0 ? window->sessions : 0) * sizeof(double));
     return row_put(store, d);

@@ -112,7 +112,8 @@ CREATE TABLE trial (
                     'timeout',               -- took longer than allowed
                     'data',                  -- the worker could not use the data
                     'config',                -- the parameters are not legal together
-                    'metric')),              -- the objective is undefined (a flat series, no trade)
+                    'metric',                -- the objective is undefined (a flat series, no trade)
+                    'command')),             -- the user's command failed
     fail_reason TEXT,                        -- for people; also of the last requeue
     why         TEXT                         -- how the sampler came to it, one line; NULL: not said
 ) STRICT;
@@ -174,6 +175,7 @@ CREATE TABLE fold_result (
     flags   INTEGER NOT NULL,                -- 1 ruined, 2 drawdown not recovered, 4 VaR tail too small,
                                              -- 8 under 30 days, 16 NaN dropped, 32 open at the end
     reasons TEXT,
+    random_percentile REAL,                  -- share of random policies that did worse, or NULL
     returns BLOB,                            -- simple return of each session of the window, float64
                                              -- little-endian; NULL for fold -1 (the folds in order)
     PRIMARY KEY (trial, fold, seed)
@@ -181,7 +183,7 @@ CREATE TABLE fold_result (
 
 -- The baselines on the same windows with the same costs. Written once a study, from a worker.
 CREATE TABLE baseline (
-    policy  TEXT NOT NULL CHECK (policy IN ('buy_hold', 'flat', 'random', 'short', 'momentum')),
+    policy  TEXT NOT NULL,                   -- buy_and_hold, flat, random
     fold    INTEGER NOT NULL,                -- from 0; -1 the joined out-of-sample series
     seed    INTEGER NOT NULL,                -- of the random policy; else 0
     sharpe               REAL, -- ratio; session returns, ddof 1, x sqrt(sessions per year), rf 0
@@ -214,6 +216,7 @@ CREATE TABLE baseline (
     longest_flat         REAL, -- bars; longest run without a position
     flags   INTEGER NOT NULL,                -- as in fold_result
     reasons TEXT,                            -- as in fold_result
+    random_percentile REAL,                  -- as in fold_result
     returns BLOB,                            -- as in fold_result
     PRIMARY KEY (policy, fold, seed)
 ) STRICT;
@@ -305,7 +308,8 @@ CREATE TABLE artifact (
     trial      INTEGER NOT NULL REFERENCES trial (number),
     fold       INTEGER,                      -- NULL: of the whole trial
     seed       INTEGER,
-    kind       TEXT NOT NULL CHECK (kind IN ('weights', 'checkpoint', 'bar_returns', 'trades')),
+    kind       TEXT NOT NULL CHECK (kind IN (
+                   'weights', 'actions', 'checkpoint', 'bar_returns', 'trades')),
     attempt    INTEGER NOT NULL,             -- that wrote it
     path       TEXT NOT NULL,                -- relative to the artifact folder
     size       INTEGER NOT NULL,             -- bytes

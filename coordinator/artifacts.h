@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The artifact folder beside the database: weights and checkpoints of trials, put together from the
+ * chunks that workers send.
+ *
+ * A file grows as NAME.part and appears under its name only when it is whole, its SHA-256 matches
+ * and it is on disk (fsync); then it gets its row in the store. Names come over the wire and are
+ * checked: no folder, no leading dot. */
+#ifndef HO_COORDINATOR_ARTIFACTS_H
+#define HO_COORDINATOR_ARTIFACTS_H
+
+#include "coordinator/store.h"
+#include "study/wire.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct ho_artifacts ho_artifacts;
+
+/* The folder is made with the first file. */
+ho_status ho_artifacts_create(ho_artifacts **out, const char *folder, ho_store *store, ho_err *err);
+void ho_artifacts_destroy(ho_artifacts **artifacts);
+
+/* Takes one chunk of (trial, attempt). HO_EAGAIN: not the part that comes next (repeated or late),
+ * left out. HO_EPROTO: a bad name, or the hash does not match. HO_EIO: the disk refuses. */
+ho_status ho_artifacts_chunk(ho_artifacts *artifacts, int64_t trial, int32_t attempt,
+                             const ho_msg_chunk *chunk, int64_t unix_ns, ho_err *err);
+
+/* The newest whole checkpoint of a trial: its hash, or "" when there is none. */
+void ho_artifacts_checkpoint(ho_artifacts *artifacts, int64_t trial, char sha256[65]);
+/* Reads up to room bytes of that checkpoint at offset. HO_ENOTFOUND: it is gone. */
+ho_status ho_artifacts_read(ho_artifacts *artifacts, int64_t trial, const char *sha256,
+                            uint64_t offset, void *bytes, size_t room, size_t *count,
+                            uint64_t *total, ho_err *err);
+
+/* Deletes a trial's checkpoints (it has ended), or its weights too. */
+void ho_artifacts_delete(ho_artifacts *artifacts, int64_t trial, bool weights, int64_t unix_ns);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See check_print.h. */
+#include "coordinator/check_print.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+#include <time.h>
+
+#include "coordinator/search_options.h"
+#include "kernels/env/sizing.h"
+#include "study/text.h"
+
+enum { SHAPES_MANY = 4, CHOICES_SHOWN = 200 };
+
+typedef struct printer {
+    FILE *out;
+    const ho_setup *setup;
+    const ho_settings *s;
+    int warnings;
+} printer;
+
+static void warn(printer *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void warn(printer *p, const char *format, ...)
+{
+    va_list args;
+    (void)fprintf(p->out, "  warning: ");
+    va_start(args, format);
+    (void)vfprintf(p->out, format, args);
+    va_end(args);
+    (void)fprintf(p->out, "\n");
+    p->warnings++;
+}
+
+static void stamp(int64_t ns, char *out, size_t room)
+{
+    time_t seconds = (time_t)(ns / 1000000000);
+    struct tm utc;
+    (void)gmtime_r(&seconds, &utc);
+    (void)strftime(out, room, "%Y-%m-%d %H:%M", &utc);
+}
+
+/* ---- data ----------------------------------------------------------------------------------- */
+
+static void print_data(printer *p)
+{
+    const ho_bars *bars = &p->setup->bars;
+    const ho_data_report *r = &p->setup->report;
+    char from[32], to[32];
+    stamp(bars->open_ns[0], from, sizeof from);
+    stamp(bars->open_ns[bars->count - 1], to, sizeof to);
+    (void)fprintf(p->out, "Data\n");
+    for (int i = 0; i < p->setup->file_count; i++) {
+        (void)fprintf(p->out, "  file      %s\n", p->setup->file[i].path);
+    }
+    (void)fprintf(p->out, "  format    %s (%s); times %s\n", r->dialect, r->container,
+                  r->time_form);
+    (void)fprintf(p->out, "  bars      %lld of %g s, %s to %s UTC\n", (long long)bars->count,
+                  (double)bars->interval_ns * 1e-9, from, to);
+    (void)fprintf(p->out, "  sessions  %s; %g a year\n", r->session, bars->sessions_per_year);
+    (void)fprintf(p->out, "  features  %d columns; the first %lld bars warm them up\n",
+                  p->setup->columns, (long long)p->setup->warmup);
+    for (int i = 0; i < HO_DIRT_COUNT; i++) {
+        if (r->finding[i].count > 0 && ho_dirt_is_warning((ho_dirt)i)) {
+            warn(p, "%lld %s, %lld dropped", (long long)r->finding[i].count,
+                 ho_dirt_text((ho_dirt)i), (long long)r->finding[i].dropped);
+        }
+    }
+    for (int i = 0; i < r->note_count; i++) {
+        if (r->note[i].warning) {
+            warn(p, "%s", r->note[i].text);
+        } else {
+            (void)fprintf(p->out, "  note      %s\n", r->note[i].text);
+        }
+    }
+}
+
+/* ---- folds ---------------------------------------------------------------------------------- */
+
+static void print_window(printer *p, const char *name, ho_window w)
+{
+    const ho_bars *bars = &p->setup->bars;
+    char from[32], to[32];
+    if (w.end <= w.begin) {
+        (void)fprintf(p->out, "    %-10s none\n", name);
+        return;
+    }
+    stamp(bars->open_ns[w.begin], from, sizeof from);
+    stamp(bars->open_ns[w.end - 1], to, sizeof to);
+    (void)fprintf(p->out, "    %-10s [%lld, %lld)  %s to %s  %lld bars\n", name, (long long)w.begin,
+                  (long long)w.end, from, to, (long long)(w.end - w.begin));
+}
+
+static void print_size(printer *p, const ho_fold *fold)
+{
+    const ho_bars *bars = &p->setup->bars;
+    double close = bars->ohlcv[fold->train.begin * HO_BAR_COLUMNS + HO_CLOSE];
+    ho_size size = {0};
+    ho_err err = {0};
+    ho_size_request request = {
+        .capital = ho_settings_f64(p->s, HO_KEY_ENV_INITIAL_CAPITAL),
+        .multiplier = ho_settings_f64(p->s, HO_KEY_INSTRUMENT_MULTIPLIER),
+        .lot = ho_settings_is_auto(p->s, HO_KEY_INSTRUMENT_LOT)
+                   ? 0
+                   : ho_settings_f64(p->s, HO_KEY_INSTRUMENT_LOT),
+        .max_position = ho_settings_is_auto(p->s, HO_KEY_ENV_MAX_POSITION)
+                            ? 0
+                            : ho_settings_f64(p->s, HO_KEY_ENV_MAX_POSITION),
+        .max_exposure = ho_settings_f64(p->s, HO_KEY_ENV_MAX_EXPOSURE),
+    };
+    if (ho_size_resolve(&request, close, &size, &err) != HO_OK) {
+        warn(p, "%s", err.text);
+        return;
+    }
+    (void)fprintf(
+        p->out,
+        "    %-10s %g units (%d lots of %g), %.6g money, %.3g x capital, at a close of %g\n",
+        "size at +1", size.quantity, size.max_lots, size.lot, size.notional, size.leverage, close);
+}
+
+static void print_folds(printer *p)
+{
+    const ho_fold_plan *plan = &p->setup->folds;
+    (void)fprintf(p->out, "\nFolds: %d, purge of %lld bars on each side of validation\n",
+                  plan->count, (long long)plan->purge);
+    for (int i = 0; i < plan->count; i++) {
+        (void)fprintf(p->out, "  fold %d\n", i);
+        print_window(p, "train", plan->fold[i].train);
+        print_window(p, "validation", plan->fold[i].validation);
+        print_window(p, "test", plan->fold[i].test);
+        print_size(p, &plan->fold[i]);
+    }
+    print_window(p, "holdout", plan->holdout);
+    if (plan->holdout.end <= plan->holdout.begin) {
+        warn(p, "folds.holdout is empty: nothing is left to check the winner on");
+    }
+    if (plan->count > 0 && plan->fold[0].validation.end <= plan->fold[0].validation.begin) {
+        warn(p, "folds.validation is empty: pruners and early stopping see nothing");
+    }
+}
+
+/* ---- space ---------------------------------------------------------------------------------- */
+
+static void print_param(printer *p, const ho_space *space, const ho_param *param)
+{
+    char value[CHOICES_SHOWN], low[HO_TEXT_NUMBER], high[HO_TEXT_NUMBER];
+    (void)fprintf(p->out, "  %-28s ", param->name);
+    if (param->kind == HO_PARAM_CHOICE) {
+        for (int i = 0; i < param->choice_count; i++) {
+            (void)ho_param_print(param, i, value, sizeof value);
+            (void)fprintf(p->out, "%s%s", i ? " | " : "", value);
+        }
+    } else {
+        (void)ho_text_number(param->low, low, sizeof low);
+        (void)ho_text_number(param->high, high, sizeof high);
+        (void)fprintf(p->out, "%s %s to %s", param->kind == HO_PARAM_INT ? "int" : "float", low,
+                      high);
+        if (param->step > 0.0 && !(param->kind == HO_PARAM_INT && param->step == 1.0)) {
+            (void)fprintf(p->out, " by %g", param->step);
+        }
+        if (param->log) {
+            (void)fprintf(p->out, ", log");
+        }
+    }
+    for (int w = 0; w < param->when_count; w++) {
+        const ho_param *parent = &space->param[param->when[w].param];
+        (void)fprintf(p->out, "%s%s is", w ? " and " : "; when ", parent->name);
+        const char *separator = " ";
+        for (int c = 0; c < parent->choice_count && c < 64; c++) {
+            if (param->when[w].mask >> c & 1) {
+                (void)ho_param_print(parent, c, value, sizeof value);
+                (void)fprintf(p->out, "%s%s", separator, value);
+                separator = " or ";
+            }
+        }
+    }
+    (void)fprintf(p->out, "\n");
+}
+
+/* Settings that decide a cohort's shape (DESIGN.md, cohort key); trials of one shape share
+ * launches. */
+static bool is_shape(int key)
+{
+    static const ho_key keys[] = {
+        HO_KEY_AGENT_ALGORITHM, HO_KEY_AGENT_HIDDEN1,       HO_KEY_AGENT_HIDDEN2,
+        HO_KEY_AGENT_HEAD,      HO_KEY_AGENT_PRECISION,     HO_KEY_ENV_STATE,
+        HO_KEY_ENV_ACTIONS,     HO_KEY_ENV_EPISODES,        HO_KEY_ENV_EPISODE_LENGTH,
+        HO_KEY_DQN_DUELING,     HO_KEY_DQN_REPLAY_CAPACITY, HO_KEY_DQN_BATCH,
+    };
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        if ((int)keys[i] == key) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void print_space(printer *p)
+{
+    const ho_space *space = &p->setup->study->space;
+    double shapes = 1.0;
+    (void)fprintf(p->out, "\nSearch space: %d parameters, sampler %s, pruner %s\n", space->count,
+                  ho_settings_str(p->s, HO_KEY_SAMPLER_KIND),
+                  ho_settings_str(p->s, HO_KEY_PRUNER_KIND));
+    for (int i = 0; i < space->count; i++) {
+        print_param(p, space, &space->param[i]);
+        if (is_shape(space->param[i].key)) {
+            int64_t n = ho_param_cardinality(&space->param[i]);
+            shapes *= n > 0 ? (double)n : INFINITY;
+        }
+    }
+    if (p->setup->study->enqueue_count > 0) {
+        (void)fprintf(p->out, "  %d enqueued configurations are tried first\n",
+                      p->setup->study->enqueue_count);
+    }
+    (void)fprintf(p->out, "  network shapes: %s%.0f\n", space->count ? "at most " : "", shapes);
+    if (shapes > SHAPES_MANY) {
+        warn(p, "more than %d network shapes: only trials of one shape train side by side",
+             SHAPES_MANY);
+    }
+}
+
+/* ---- work and memory ------------------------------------------------------------------------ */
+
+static void print_work(printer *p)
+{
+    const ho_study *study = p->setup->study;
+    int64_t trials = ho_settings_i64(p->s, HO_KEY_STUDY_TRIALS);
+    int64_t seeds = ho_settings_i64(p->s, HO_KEY_STUDY_SEEDS);
+    int64_t agents = ho_settings_choice(p->s, HO_KEY_FOLDS_REFIT) == 1 ? 1 : p->setup->folds.count;
+    int64_t lanes = agents * seeds;
+    double steps = (double)ho_settings_i64(p->s, HO_KEY_ENV_EPISODES) *
+                   (double)ho_settings_i64(p->s, HO_KEY_ENV_EPISODE_LENGTH) *
+                   (double)ho_settings_i64(p->s, HO_KEY_AGENT_EPOCHS);
+    double h1 = (double)ho_settings_i64(p->s, HO_KEY_AGENT_HIDDEN1);
+    double h2 = (double)ho_settings_i64(p->s, HO_KEY_AGENT_HIDDEN2);
+    double head = (double)ho_settings_i64(p->s, HO_KEY_AGENT_HEAD);
+    double weights = 64 * h1 + h1 * h2 + 2 * h2 * head + 46 * head;
+    int64_t in_flight = ho_settings_bool(p->s, HO_KEY_STUDY_DETERMINISTIC)
+                            ? ho_search_parallel(study, trials)
+                        : !ho_settings_is_auto(p->s, HO_KEY_WORKERS_IN_FLIGHT)
+                            ? ho_settings_i64(p->s, HO_KEY_WORKERS_IN_FLIGHT)
+                        : trials / 10 > 0 ? trials / 10
+                                          : 1;
+    (void)fprintf(p->out, "\nPlan\n");
+    (void)fprintf(
+        p->out,
+        "  trials      %lld of %lld agents each (%lld folds x %lld seeds); %lld in flight\n",
+        (long long)trials, (long long)lanes, (long long)agents, (long long)seeds,
+        (long long)in_flight);
+    (void)fprintf(p->out,
+                  "  work        about %.3g environment steps an agent, %.3g in the study\n", steps,
+                  steps * (double)lanes * (double)trials);
+    (void)fprintf(p->out,
+                  "  memory      about %.3g weights an agent: %.1f MB with moments and target\n",
+                  weights, weights * 16e-6);
+    if (in_flight * 4 > trials && trials > 4) {
+        warn(p,
+             "%lld of %lld trials are in flight at once: most are proposed without results to "
+             "learn from",
+             (long long)in_flight, (long long)trials);
+    }
+}
+
+/* ---- what is optimistic --------------------------------------------------------------------- */
+
+static void print_optimism(printer *p)
+{
+    int before = p->warnings;
+    (void)fprintf(p->out, "\nRealism\n");
+    if (ho_settings_choice(p->s, HO_KEY_ENV_FILL) == 1) {
+        warn(p, "env.fill = \"close\": orders fill at the price they were decided on");
+    }
+    if (ho_settings_f64(p->s, HO_KEY_ENV_SPREAD_BPS) == 0.0 &&
+        ho_settings_f64(p->s, HO_KEY_ENV_SPREAD_TICKS) == 0.0) {
+        warn(p, "env.spread_bps = 0: trading across the spread is free");
+    }
+    if (ho_settings_f64(p->s, HO_KEY_ENV_FEE_BPS_TAKER) <= 0.0 &&
+        ho_settings_f64(p->s, HO_KEY_ENV_FEE_PER_UNIT) <= 0.0) {
+        warn(p, "env.fee_bps.taker <= 0: market orders cost no fee");
+    }
+    if (ho_settings_bool(p->s, HO_KEY_STUDY_ALLOW_SEARCHING_FACTS)) {
+        warn(p, "study.allow_searching_facts: a search over costs learns to trade for free");
+    }
+    if (ho_settings_bool(p->s, HO_KEY_FOLDS_PRUNE_ON_TEST)) {
+        warn(p,
+             "folds.prune_on_test: decisions see the test windows, results are not out of sample");
+    }
+    if (ho_settings_f64(p->s, HO_KEY_ENV_MAX_EXPOSURE) > 2.0) {
+        warn(p, "env.max_exposure = %g: positions of %g times the capital",
+             ho_settings_f64(p->s, HO_KEY_ENV_MAX_EXPOSURE),
+             ho_settings_f64(p->s, HO_KEY_ENV_MAX_EXPOSURE));
+    }
+    for (int i = 0; i < p->setup->study->warning_count; i++) {
+        warn(p, "%s", p->setup->study->warning[i]);
+    }
+    if (p->warnings == before) {
+        (void)fprintf(p->out, "  nothing optimistic was found in the settings\n");
+    }
+}
+
+static void print_settings(printer *p)
+{
+    char value[1024];
+    (void)fprintf(p->out, "\nSettings (* set by the study)\n");
+    for (int i = 0; i < HO_KEY_COUNT; i++) {
+        if (ho_settings_has(p->s, (ho_key)i)) {
+            (void)ho_settings_print(p->s, (ho_key)i, value, sizeof value);
+            (void)fprintf(p->out, "  %c %-34s %s\n",
+                          ho_settings_is_set(p->s, (ho_key)i) ? '*' : ' ',
+                          ho_setting((ho_key)i)->name, value);
+        }
+    }
+}
+
+int ho_check_print(FILE *out, const ho_setup *setup, bool settings)
+{
+    printer p = {.out = out, .setup = setup, .s = setup->study->settings};
+    (void)fprintf(out, "Study %s (%s)\n\n", setup->study->name, setup->study->source);
+    if (!setup->study->command) {
+        print_data(&p);
+        print_folds(&p);
+    }
+    print_space(&p);
+    if (!setup->study->command) {
+        print_work(&p);
+        print_optimism(&p);
+    }
+    if (settings) {
+        print_settings(&p);
+    }
+    (void)fprintf(out, "\n%s: %d warning%s\n", setup->study->source, p.warnings,
+                  p.warnings == 1 ? "" : "s");
+    return p.warnings;
+}

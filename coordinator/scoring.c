@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See scoring.h. */
+#include "coordinator/scoring.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coordinator/join_windows.h"
+
+static int fold_count(const ho_setup *setup)
+{
+    return setup->folds.count;
+}
+
+static int seed_count(const ho_setup *setup)
+{
+    return (int)ho_settings_i64(setup->study->settings, HO_KEY_STUDY_SEEDS);
+}
+
+/* The window of (fold, seed) among those of one policy, or NULL. */
+static const ho_scored_window *find(const ho_scored_window *window, int count, const char *policy,
+                                    int fold, int seed)
+{
+    for (int i = 0; i < count; i++) {
+        if (window[i].fold == fold && window[i].seed == seed &&
+            strcmp(window[i].policy, policy) == 0) {
+            return &window[i];
+        }
+    }
+    return NULL;
+}
+
+static ho_window_result as_stored(const ho_scored_window *w)
+{
+    return (ho_window_result){
+        .fold = w->fold,
+        .seed = w->seed < 0 ? 0 : w->seed,
+        .metrics = w->result.metrics,
+        .random_percentile = w->random_percentile,
+        .sessions = w->result.session_return ? w->result.sessions : 0,
+        .session_return = w->result.session_return,
+    };
+}
+
+/* Puts a seed's windows into out [folds] and their joined series behind: out[folds]. */
+static ho_status score_seed(const ho_setup *setup, const ho_scored_window *window, int count,
+                            const char *policy, int seed, ho_window_result *out, ho_err *err)
+{
+    const ho_scored_window *part[HO_FOLDS_MAX];
+    int folds = fold_count(setup);
+    for (int f = 0; f < folds; f++) {
+        if (!(part[f] = find(window, count, policy, f, seed))) {
+            return ho_err_set(err, HO_EPROTO, "the result lacks fold %d of seed %d", f, seed);
+        }
+        out[f] = as_stored(part[f]);
+    }
+    out[folds] =
+        (ho_window_result){.fold = -1, .seed = seed < 0 ? 0 : seed, .random_percentile = NAN};
+    const ho_scored_window *joined = find(window, count, policy, -1, seed);
+    if (joined) { /* the worker saw every bar and trade of it */
+        out[folds].metrics = joined->result.metrics;
+        return HO_OK;
+    }
+    return ho_join_windows(&setup->bars, &setup->folds, part, &out[folds].metrics, err);
+}
+
+/* ---- objective and constraints -------------------------------------------------------------- */
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* From one value a fold to one value. Any NaN makes it NaN. */
+static double aggregate(ho_aggregate how, double *value, int n, int direction)
+{
+    double sum = 0.0, square = 0.0;
+    for (int i = 0; i < n; i++) {
+        sum += value[i];
+    }
+    double mean = sum / n;
+    if (isnan(sum)) {
+        return NAN;
+    }
+    switch (how) {
+    case HO_AGGREGATE_MEDIAN:
+        qsort(value, (size_t)n, sizeof *value, by_value);
+        return n % 2 ? value[n / 2] : 0.5 * (value[n / 2 - 1] + value[n / 2]);
+    case HO_AGGREGATE_MIN:
+        qsort(value, (size_t)n, sizeof *value, by_value);
+        return direction > 0 ? value[0] : value[n - 1];
+    case HO_AGGREGATE_MEAN_MINUS_STD:
+        for (int i = 0; i < n; i++) {
+            square += (value[i] - mean) * (value[i] - mean);
+        }
+        return n < 2 ? NAN : mean - direction * sqrt(square / (n - 1));
+    default:
+        return mean;
+    }
+}
+
+static void note_reason(ho_scored_trial *out, const char *metric, const ho_metric_set *metrics,
+                        int id)
+{
+    static const char *const names[] = {
+#define REASON_NAME(name_id, name) name,
+        HO_METRIC_REASON_MAP(REASON_NAME)
+#undef REASON_NAME
+    };
+    if (!out->reason[0] && metrics->reason[id] < sizeof names / sizeof names[0]) {
+        (void)snprintf(out->reason, sizeof out->reason, "%s is undefined: %s", metric,
+                       names[metrics->reason[id]]);
+    }
+}
+
+static void score_objective(const ho_setup *setup, ho_scored_trial *out, int o)
+{
+    const ho_objective *objective = &setup->study->objective[o];
+    ho_aggregate how =
+        (ho_aggregate)ho_settings_choice(setup->study->settings, HO_KEY_STUDY_AGGREGATE);
+    int folds = fold_count(setup), seeds = seed_count(setup);
+    double sum = 0.0, value[HO_FOLDS_MAX];
+
+    for (int s = 0; s < seeds; s++) {
+        const ho_window_result *window = out->window + (size_t)s * (size_t)(folds + 1);
+        for (int f = 0; f <= folds; f++) {
+            bool counts = (f == folds) == (how == HO_AGGREGATE_STITCHED);
+            double v = window[f].metrics.value[objective->metric];
+            value[f < folds ? f : 0] = f < folds || how == HO_AGGREGATE_STITCHED ? v : value[0];
+            if (counts && !isfinite(v)) {
+                note_reason(out, objective->name, &window[f].metrics, objective->metric);
+            }
+        }
+        sum += how == HO_AGGREGATE_STITCHED ? window[folds].metrics.value[objective->metric]
+                                            : aggregate(how, value, folds, objective->direction);
+    }
+    out->result.value[o] = isfinite(sum) ? sum / seeds : NAN;
+    out->result.value_reason[o] = isfinite(sum) ? NULL : out->reason;
+}
+
+static void score_constraints(const ho_setup *setup, ho_scored_trial *out)
+{
+    const ho_study *study = setup->study;
+    int folds = fold_count(setup), seeds = seed_count(setup);
+    out->result.violation = study->constraint_count > 0 ? 0.0 : NAN;
+    for (int c = 0; c < study->constraint_count; c++) {
+        double worst = 0.0;
+        for (int s = 0; s < seeds; s++) {
+            const ho_metric_set *joined =
+                &out->window[(size_t)s * (size_t)(folds + 1) + (size_t)folds].metrics;
+            double v = ho_constraint_violation(&study->constraint[c],
+                                               joined->value[study->constraint[c].metric]);
+            worst = v > worst ? v : worst;
+        }
+        /* the store and samplers take numbers: an undefined value is further off than any other */
+        out->constraint[c] = isfinite(worst) ? worst : 1e300;
+        out->result.violation += out->constraint[c];
+    }
+    out->result.constraints = study->constraint_count;
+    out->result.constraint = out->constraint;
+}
+
+ho_status ho_score_trial(const ho_setup *setup, const ho_message *message, ho_scored_trial *out,
+                         ho_err *err)
+{
+    const ho_msg_result *m = &message->result;
+    int folds = fold_count(setup), seeds = seed_count(setup);
+    ho_status rc = HO_OK;
+
+    memset(out, 0, sizeof *out);
+    if (m->window_count != folds * seeds && m->window_count != (folds + 1) * seeds) {
+        return ho_err_set(err, HO_EPROTO,
+                          "a result of %d windows, the study has %d folds and %d seeds",
+                          m->window_count, folds, seeds);
+    }
+    out->window =
+        (ho_window_result *)calloc((size_t)(folds + 1) * (size_t)seeds, sizeof *out->window);
+    if (!out->window) {
+        return ho_err_set(err, HO_ENOMEM, "out of memory");
+    }
+    for (int s = 0; s < seeds && rc == HO_OK; s++) {
+        rc = score_seed(setup, m->window, m->window_count, "", s,
+                        out->window + (size_t)s * (size_t)(folds + 1), err);
+    }
+    if (rc != HO_OK) {
+        ho_scored_trial_free(out);
+        return rc;
+    }
+    out->result = (ho_trial_result){
+        .number = message->trial,
+        .attempt = message->attempt,
+        .state = HO_TRIAL_COMPLETE,
+        .objectives = setup->study->objective_count,
+        .epochs = m->epochs,
+        .experiences = m->experiences,
+        .updates = m->updates,
+        .train_s = m->train_s,
+        .windows = (folds + 1) * seeds,
+        .window = out->window,
+    };
+    for (int o = 0; o < HO_STORE_OBJECTIVES_MAX; o++) {
+        out->result.value[o] = NAN;
+    }
+    for (int o = 0; o < setup->study->objective_count; o++) {
+        score_objective(setup, out, o);
+    }
+    score_constraints(setup, out);
+    out->result.fail_reason = out->reason[0] ? out->reason : NULL;
+    return HO_OK;
+}
+
+void ho_scored_trial_free(ho_scored_trial *scored)
+{
+    free(scored->window);
+    scored->window = NULL;
+}
+
+ho_status ho_score_baselines(const ho_setup *setup, const ho_msg_baseline *m, ho_store *store,
+                             ho_err *err)
+{
+    int folds = fold_count(setup);
+    ho_window_result *window = (ho_window_result *)calloc((size_t)folds + 1, sizeof *window);
+    ho_status rc = window ? HO_OK : ho_err_set(err, HO_ENOMEM, "out of memory");
+
+    for (int i = 0; i < m->window_count && rc == HO_OK; i++) {
+        const ho_scored_window *first = &m->window[i];
+        if (first->fold != 0) {
+            continue; /* each series is told from its first fold */
+        }
+        rc = score_seed(setup, m->window, m->window_count, first->policy, first->seed, window, err);
+        for (int f = 0; f <= folds && rc == HO_OK; f++) {
+            rc = ho_store_put_baseline(store, first->policy, &window[f]);
+        }
+    }
+    free(window);
+    return rc;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the server_*.c files share. */
+#ifndef HO_COORDINATOR_SERVER_INTERNAL_H
+#define HO_COORDINATOR_SERVER_INTERNAL_H
+
+#include "coordinator/artifacts.h"
+#include "coordinator/server.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    HO_OFFENCES_MAX = 5,       /* then a peer is refused for good */
+    HO_PEERS_UNGREETED = 4096, /* connections without a hello that are remembered */
+    HO_PENDING_MAX = 20000,    /* messages kept for a peer whose queue is full */
+    HO_TRANSFER_BURST = 4,     /* chunks sent to one peer in one round */
+};
+
+/* A message that could not be sent at once. */
+typedef struct ho_pending {
+    struct ho_pending *next;
+    ho_message message;
+} ho_pending;
+
+/* A data file on its way to a peer. */
+typedef struct ho_transfer {
+    int file; /* index into setup->file; -1: none */
+    int fd;
+    uint64_t offset;
+} ho_transfer;
+
+typedef struct ho_client {
+    ho_peer peer;
+    int64_t worker; /* -1 before hello and after it was given up */
+    bool greeted;
+    ho_msg_hello hello; /* the last one, without its lists; device0 is its first device */
+    ho_device_info device0;
+    int slots, lanes; /* of the last `ready`; lanes 0: none yet */
+    int offences;
+    bool refused; /* says nothing that we listen to */
+    bool gone;    /* to be removed at the end of the round */
+    int64_t seen_ns, pinged_ns;
+    ho_pending *first, *last;
+    int pending;
+    ho_transfer transfer;
+} ho_client;
+
+struct ho_server {
+    ho_server_options options;
+    ho_dispatch *dispatch;
+    ho_local *local;
+    ho_artifacts *artifacts;
+    ho_client **client; /* [clients] */
+    int clients, client_room;
+    int64_t sequence; /* of pings */
+    int interrupts;   /* signals so far */
+    int signal_fd;
+    bool data_failed; /* a worker could not use the data */
+    bool stopping;    /* the workers have been told to leave */
+    char data_reason[HO_WIRE_TEXT];
+    ho_status fatal; /* from a handler */
+    ho_err fatal_err;
+};
+
+ho_client *ho_server_client(ho_server *s, const ho_peer *peer);
+ho_client *ho_server_client_of(ho_server *s, int64_t worker);
+ho_client *ho_server_add_client(ho_server *s, const ho_peer *peer, int64_t now_ns);
+/* Sends, or keeps for later when the queue is full. Takes the message. */
+void ho_server_send(ho_server *s, ho_client *client, ho_message *message);
+/* Sends what was kept, and parts of data files. True when more is waiting. */
+bool ho_server_send_kept(ho_server *s, ho_client *client);
+/* Removes clients that are gone. */
+void ho_server_sweep(ho_server *s);
+void ho_server_client_free(ho_client *client);
+
+/* Handles one message and clears it. */
+void ho_server_handle(ho_server *s, const ho_peer *from, ho_message *message, int64_t now_ns);
+/* What to call a client in the log. */
+const char *ho_server_client_name(const ho_client *client);
+/* A peer sent nonsense. */
+void ho_server_offence(ho_server *s, const ho_peer *from, const char *reason, int64_t now_ns);
+/* A client ends: its worker leaves the dispatch. */
+void ho_server_drop(ho_server *s, ho_client *client, ho_cause cause, const char *reason,
+                    int64_t now_ns);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

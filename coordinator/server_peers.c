@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The table of peers: finding, sending with a queue of their own, transfers of data files. */
+#include "coordinator/server_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "study/log.h"
+
+const char *ho_server_client_name(const ho_client *client)
+{
+    return client->greeted ? client->hello.name : "?";
+}
+
+ho_client *ho_server_client(ho_server *s, const ho_peer *peer)
+{
+    for (int i = 0; i < s->clients; i++) {
+        if (ho_peer_same(&s->client[i]->peer, peer) && !s->client[i]->gone) {
+            return s->client[i];
+        }
+    }
+    return NULL;
+}
+
+ho_client *ho_server_client_of(ho_server *s, int64_t worker)
+{
+    for (int i = 0; i < s->clients; i++) {
+        if (s->client[i]->worker == worker && !s->client[i]->gone) {
+            return s->client[i];
+        }
+    }
+    return NULL;
+}
+
+/* NULL: no memory, or too many connections that never said hello. */
+ho_client *ho_server_add_client(ho_server *s, const ho_peer *peer, int64_t now_ns)
+{
+    int ungreeted = 0;
+    for (int i = 0; i < s->clients; i++) {
+        ungreeted += s->client[i]->worker < 0;
+    }
+    if (ungreeted >= HO_PEERS_UNGREETED) {
+        return NULL;
+    }
+    if (s->clients == s->client_room) {
+        int room = s->client_room ? 2 * s->client_room : 16;
+        ho_client **bigger = (ho_client **)realloc(s->client, (size_t)room * sizeof(*bigger));
+        if (!bigger) {
+            return NULL;
+        }
+        s->client = bigger;
+        s->client_room = room;
+    }
+    ho_client *client = (ho_client *)calloc(1, sizeof *client);
+    if (!client) {
+        return NULL;
+    }
+    client->peer = *peer;
+    client->worker = -1;
+    client->transfer = (ho_transfer){.file = -1, .fd = -1};
+    client->seen_ns = client->pinged_ns = now_ns;
+    s->client[s->clients++] = client;
+    return client;
+}
+
+static void transfer_end(ho_client *client)
+{
+    if (client->transfer.fd >= 0) {
+        (void)close(client->transfer.fd);
+    }
+    client->transfer = (ho_transfer){.file = -1, .fd = -1};
+}
+
+void ho_server_client_free(ho_client *client)
+{
+    while (client->first) {
+        ho_pending *next = client->first->next;
+        ho_message_clear(&client->first->message);
+        free(client->first);
+        client->first = next;
+    }
+    transfer_end(client);
+    free(client);
+}
+
+void ho_server_sweep(ho_server *s)
+{
+    int kept = 0;
+    for (int i = 0; i < s->clients; i++) {
+        if (s->client[i]->gone) {
+            ho_server_client_free(s->client[i]);
+        } else {
+            s->client[kept++] = s->client[i];
+        }
+    }
+    s->clients = kept;
+}
+
+static void keep(ho_client *client, ho_message *message)
+{
+    ho_pending *pending = (ho_pending *)malloc(sizeof *pending);
+    if (!pending || client->pending >= HO_PENDING_MAX) {
+        free(pending);
+        ho_message_clear(message); /* its lease runs out, or it asks again */
+        return;
+    }
+    *pending = (ho_pending){.message = *message};
+    *message = (ho_message){0};
+    if (client->last) {
+        client->last->next = pending;
+    } else {
+        client->first = pending;
+    }
+    client->last = pending;
+    client->pending++;
+}
+
+void ho_server_send(ho_server *s, ho_client *client, ho_message *message)
+{
+    ho_err err = {0};
+    ho_status rc =
+        client->first ? HO_EAGAIN : ho_hub_send(s->options.hub, &client->peer, message, &err);
+    if (rc == HO_EAGAIN) {
+        keep(client, message);
+        return;
+    }
+    if (rc != HO_OK) {
+        ho_log(rc == HO_ENOTFOUND ? HO_LOG_DEBUG : HO_LOG_ERROR, "server",
+               "cannot send %s to %s: %s", ho_message_name(message->type),
+               ho_server_client_name(client), err.text[0] ? err.text : "not connected");
+    }
+    ho_message_clear(message);
+}
+
+/* One part of the file on its way. */
+static ho_status send_part(ho_server *s, ho_client *client)
+{
+    ho_transfer *t = &client->transfer;
+    const ho_data_file *file = &s->options.setup->file[t->file];
+    ho_message message = ho_message_make(HO_MSG_CHUNK);
+    ho_status rc = HO_OK;
+
+    message.chunk.kind = HO_CHUNK_DATA;
+    memcpy(message.chunk.sha256, file->sha256, sizeof message.chunk.sha256);
+    message.chunk.offset = t->offset;
+    message.chunk.total = file->size;
+    message.chunk.bytes = (uint8_t *)malloc(HO_WIRE_CHUNK);
+    ssize_t n = message.chunk.bytes
+                    ? pread(t->fd, message.chunk.bytes, HO_WIRE_CHUNK, (off_t)t->offset)
+                    : -1;
+    if (n < 0 || (n == 0 && t->offset < file->size)) {
+        ho_log(HO_LOG_ERROR, "server", "%s: cannot be read for a worker: %s", file->path,
+               n == 0 ? "it became shorter" : strerror(errno));
+        ho_message_clear(&message);
+        transfer_end(client);
+        return HO_OK;
+    }
+    message.chunk.count = (size_t)n;
+    rc = ho_hub_send(s->options.hub, &client->peer, &message, NULL);
+    if (rc == HO_OK) {
+        t->offset += (uint64_t)n;
+        if (t->offset >= file->size) {
+            ho_log(HO_LOG_INFO, "server", "data sent worker=%s file=%s",
+                   ho_server_client_name(client), file->path);
+            transfer_end(client);
+        }
+    } else if (rc != HO_EAGAIN) {
+        transfer_end(client);
+    }
+    ho_message_clear(&message);
+    return rc;
+}
+
+bool ho_server_send_kept(ho_server *s, ho_client *client)
+{
+    ho_status rc = HO_OK;
+    while (client->first && rc == HO_OK) {
+        ho_pending *pending = client->first;
+        rc = ho_hub_send(s->options.hub, &client->peer, &pending->message, NULL);
+        if (rc == HO_EAGAIN) {
+            return true;
+        }
+        client->first = pending->next;
+        client->last = client->first ? client->last : NULL;
+        client->pending--;
+        ho_message_clear(&pending->message);
+        free(pending);
+        rc = HO_OK; /* one that cannot be sent at all does not hold up the rest */
+    }
+    for (int i = 0; i < HO_TRANSFER_BURST && client->transfer.file >= 0 && rc == HO_OK; i++) {
+        rc = send_part(s, client);
+    }
+    return client->transfer.file >= 0;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a command that works on a study file needs before anything runs: the study, its market data,
+ * its folds, and the files that workers must have. */
+#ifndef HO_COORDINATOR_SETUP_H
+#define HO_COORDINATOR_SETUP_H
+
+#include "coordinator/commands.h"
+#include "market/bars.h"
+#include "market/load.h"
+#include "study/folds.h"
+#include "study/study.h"
+#include "study/wire.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct ho_setup {
+    ho_study *study;
+    int file_count;
+    ho_data_file *file; /* [file_count] in order of data.path */
+    ho_bars bars;
+    ho_data_report report;
+    int64_t warmup; /* first bar that may be traded */
+    int columns;    /* market features */
+    ho_fold_plan folds;
+} ho_setup;
+
+/* Loads all of it. set: "key=value" overrides of settings, or NULL. Cleared on entry.
+ * HO_ECONFIG or HO_EUSAGE: the study or an override; HO_EDATA, HO_EIO: the data. */
+ho_status ho_setup_load(ho_setup *out, const char *path, const ho_option_list *set, ho_err *err);
+
+/* The same from a study's text, as the database keeps it. source: where the file lay. */
+ho_status ho_setup_parse(ho_setup *out, const char *text, const char *source,
+                         const ho_option_list *set, ho_err *err);
+
+void ho_setup_free(ho_setup *setup);
+
+/* The `study` message, borrowing nothing: the caller clears it. uuid: of the study. */
+ho_status ho_setup_message(const ho_setup *setup, const char *uuid, ho_message *out, ho_err *err);
+
+/* Where the database lies: study.database, or <name>.db in the current folder. */
+ho_status ho_setup_database(const ho_setup *setup, char *out, size_t room, ho_err *err);
+
+/* The settings as the store keeps them: JSON text; the caller frees it with cJSON_free. NULL: out
+ * of memory. */
+char *ho_setup_settings_text(const ho_settings *settings);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

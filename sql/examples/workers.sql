@@ -1,0 +1,2 @@
+-- Workers: what each has done.
+SELECT * FROM worker_load;
