@@ -257,7 +257,8 @@ bool ho_local_reap(ho_local *local, int64_t now_ns, ho_local_death *out)
             continue;
         }
         *out = (ho_local_death){.pid = c->pid, .greeted = c->greeted};
-        out->clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+        out->code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+        out->clean = out->code == 0;
         describe(status, out->reason, sizeof out->reason);
         c->pid = 0;
         c->deaths += !c->greeted;

@@ -45,6 +45,7 @@ typedef struct ho_local_death {
     pid_t pid;
     bool greeted;     /* it had said hello */
     bool clean;       /* exit code 0 */
+    int code;         /* exit code; -1: killed */
     char reason[128]; /* "killed by signal 9 (Killed)", "exit code 3" */
 } ho_local_death;
 

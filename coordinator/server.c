@@ -233,6 +233,10 @@ static void reap(ho_server *s, int64_t now_ns)
 {
     ho_local_death death;
     while (s->local && ho_local_reap(s->local, now_ns, &death)) {
+        if (death.code == HO_EXIT_DATA && !s->data_failed) {
+            s->data_failed = true;
+            (void)snprintf(s->data_reason, sizeof s->data_reason, "%s", s->last_bye);
+        }
         for (int i = 0; i < s->clients; i++) {
             ho_client *client = s->client[i];
             if (client->peer.local && client->greeted && client->hello.pid == death.pid &&
@@ -320,7 +324,7 @@ static ho_status check_hope(ho_server *s, ho_err *err)
     bool open = ho_hub_listening(s->options.hub)[0] != '\0';
     ho_dispatch_view view;
     ho_dispatch_look(s->dispatch, &view);
-    if (s->data_failed && view.ready_workers == 0 && view.workers > 0 && !open) {
+    if (s->data_failed && view.ready_workers == 0 && !open) {
         return ho_err_set(err, HO_EDATA, "the workers cannot use the data: %s", s->data_reason);
     }
     if (!open && s->local && ho_local_hopeless(s->local)) {

@@ -374,6 +374,7 @@ void ho_server_handle(ho_server *s, const ho_peer *from, ho_message *m, int64_t 
         handle_chunk(s, client, m, now_ns);
         break;
     case HO_MSG_BYE:
+        (void)snprintf(s->last_bye, sizeof s->last_bye, "%s", m->bye.reason);
         ho_server_drop(s, client, HO_CAUSE_PREEMPTED, m->bye.reason, now_ns);
         break;
     case HO_MSG_PONG:

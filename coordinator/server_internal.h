@@ -11,7 +11,7 @@ extern "C" {
 #endif
 
 enum {
-    HO_OFFENCES_MAX = 5,       /* then a peer is refused for good */
+    HO_OFFENCES_MAX = 20,      /* then a peer is refused for good */
     HO_PEERS_UNGREETED = 4096, /* connections without a hello that are remembered */
     HO_PENDING_MAX = 20000,    /* messages kept for a peer whose queue is full */
     HO_TRANSFER_BURST = 4,     /* chunks sent to one peer in one round */
@@ -57,7 +57,8 @@ struct ho_server {
     int interrupts;   /* signals so far */
     int signal_fd;
     bool data_failed; /* a worker could not use the data */
-    bool stopping;    /* the workers have been told to leave */
+    char last_bye[HO_WIRE_TEXT]; /* why the last worker left */
+    bool stopping;               /* the workers have been told to leave */
     char data_reason[HO_WIRE_TEXT];
     ho_status fatal; /* from a handler */
     ho_err fatal_err;
