@@ -297,6 +297,42 @@ ho_status ho_pool_checkpoint(ho_pool *pool, int64_t number, int32_t attempt, boo
     return ho_err_set(err, HO_ENOTFOUND, "trial %lld is not running here", (long long)number);
 }
 
+static struct entry *entry_numbered(ho_pool *pool, int64_t number)
+{
+    for (int i = 0; i < pool->entries; i++) {
+        if (pool->entry[i].run->plan->number == number) {
+            return &pool->entry[i];
+        }
+    }
+    return NULL;
+}
+
+ho_status ho_pool_copy(ho_pool *pool, int64_t dst, int64_t src, const ho_agent_config *agent,
+                       ho_err *err)
+{
+    const struct entry *to = entry_numbered(pool, dst), *from = entry_numbered(pool, src);
+    bool together = to && from && to->cohort && to->cohort == from->cohort &&
+                    to->run->plan->lanes == from->run->plan->lanes;
+    for (int i = 0; together && i < to->run->plan->lanes; i++) {
+        together = to->run->lane[i].phase == HO_LANE_RUNNING &&
+                   from->run->lane[i].phase == HO_LANE_RUNNING;
+    }
+    if (!together) {
+        return ho_err_set(err, HO_EINVAL, "trials %lld and %lld do not train side by side",
+                          (long long)dst, (long long)src);
+    }
+    ho_cohort *cohort = to->cohort->cohort;
+    ho_status rc = HO_OK;
+    for (int i = 0; rc == HO_OK && i < to->run->plan->lanes; i++) { /* refuses before it changes */
+        rc = ho_lane_set_agent(cohort, to->run->lane[i].slot, agent, err);
+    }
+    for (int i = 0; rc == HO_OK && i < to->run->plan->lanes; i++) {
+        to->run->plan->lane[i].agent = *agent;
+        rc = ho_lane_copy(cohort, to->run->lane[i].slot, from->run->lane[i].slot, err);
+    }
+    return rc;
+}
+
 /* Frees the slots of a trial's running lanes. */
 static void stop_lanes(struct entry *entry)
 {

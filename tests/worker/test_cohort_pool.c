@@ -520,6 +520,26 @@ static void a_torn_or_foreign_checkpoint_starts_the_trial_anew(void **state)
     free(blob);
 }
 
+static void a_member_of_a_population_takes_over_anothers_agents(void **state)
+{
+    (void)state;
+    ho_err err = {0};
+    struct shape shape = {.folds = 2, .seeds = 1, .epochs = 4, .hidden = 32};
+    ho_agent_config agent = {.learning_rate = 0.5};
+    open_pool(8);
+    add(1, shape);
+    add(2, shape);
+    CHECK_STATUS(ho_pool_copy(pool, 1, 2, &agent, &err), HO_EINVAL); /* not started */
+    assert_true(step());
+    CHECK_OK(ho_pool_copy(pool, 1, 2, &agent, &err), &err);
+    CHECK_STATUS(ho_pool_copy(pool, 1, 3, &agent, &err), HO_EINVAL);
+    const ho_trial_run *run[2];
+    assert_int_equal(ho_pool_trials(pool, run, 2), 2);
+    CHECK_NEAR(run[0]->plan->lane[1].agent.learning_rate, 0.5, 0);
+    run_all();
+    assert_int_equal(count('r', 1) + count('r', 2), 2);
+}
+
 static void a_repeated_attempt_is_refused(void **state)
 {
     (void)state;
@@ -571,6 +591,7 @@ int main(void)
         T(automatic_lanes_hold_whole_trials_that_fill_the_threads),
         T(a_resumed_trial_reports_what_it_would_have),
         T(a_torn_or_foreign_checkpoint_starts_the_trial_anew),
+        T(a_member_of_a_population_takes_over_anothers_agents),
         T(a_repeated_attempt_is_refused),
         T(two_thousand_trials_leave_nothing_behind),
     };
