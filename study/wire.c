@@ -154,6 +154,8 @@ static const ho_field report_rows[] = {
     COUNT(ho_msg_report, epoch), BOOL(ho_msg_report, scored),
     VALS(ho_msg_report, value, value_count, HO_WIRE_VALUES_MAX),
     F64S(ho_msg_report, fold_value, fold_count, HO_FOLDS_MAX), PART(ho_msg_report, stat, stat_table),
+    I64(ho_msg_report, parent, -1),
+    F64S(ho_msg_report, config, config_count, HO_WIRE_PARAMS_MAX),
 };
 TABLE(report);
 

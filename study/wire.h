@@ -150,6 +150,9 @@ typedef struct ho_msg_report {
     int32_t fold_count;
     double *fold_value; /* [fold_count] first objective; NaN: undefined */
     ho_epoch_stat stat;
+    int64_t parent; /* population: the trial whose agents it took over since the last report; -1 */
+    int32_t config_count;
+    double *config; /* [P] population: what it trains on with; NULL without a parent */
 } ho_msg_report;
 
 typedef struct ho_msg_result {

@@ -387,3 +387,76 @@ ho_status ho_lane_config_plan(const ho_lane_context *context, int64_t number, in
     *out = plan;
     return rc;
 }
+
+/* ---- population ---------------------------------------------------------------------------- */
+
+static ho_status key_and_agent(const ho_lane_context *context, const double *config,
+                               ho_cohort_key *key, ho_agent_config *agent, ho_err *err)
+{
+    ho_settings *s = NULL;
+    ho_status rc = ho_study_trial_settings(context->study, config, &s, err);
+    if (rc == HO_OK) {
+        rc = ho_lane_config_key(s, context->market_features, context->auto_batch, key, err);
+    }
+    if (rc == HO_OK) {
+        rc = ho_lane_config_agent(s, key, agent, err);
+    }
+    ho_settings_destroy(&s);
+    return rc;
+}
+
+/* Sections whose keys become ho_agent_config or ho_cohort_key, nothing else. */
+static bool is_of_learning(const char *name)
+{
+    return strncmp(name, "dqn.", 4) == 0 || strncmp(name, "ppo.", 4) == 0 ||
+           strncmp(name, "curiosity.", 10) == 0;
+}
+
+/* Whether parameters hang on the choice of parameter i. */
+static bool is_parent(const ho_space *space, int i)
+{
+    for (int k = 0; k < space->count; k++) {
+        for (int w = 0; w < space->param[k].when_count; w++) {
+            if (space->param[k].when[w].param == i) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+ho_status ho_lane_config_may_change(const ho_lane_context *context, const double *config,
+                                    bool *may_change, ho_err *err)
+{
+    const ho_space *space = &context->study->space;
+    ho_cohort_key key, other;
+    ho_agent_config agent;
+    double *moved = malloc(((size_t)space->count + 1) * sizeof *moved);
+    if (!moved) {
+        return ho_err_set(err, HO_ENOMEM, "out of memory");
+    }
+    ho_status rc = key_and_agent(context, config, &key, &agent, err);
+    for (int i = 0; rc == HO_OK && i < space->count; i++) {
+        const ho_param *param = &space->param[i];
+        double last = param->choice_count - 1.0;
+        double ends[] = {param->kind == HO_PARAM_CHOICE ? 0.0 : param->low,
+                         param->kind == HO_PARAM_CHOICE ? last : param->high};
+        may_change[i] = !isnan(config[i]) && is_of_learning(param->name) && !is_parent(space, i);
+        for (int k = 0; may_change[i] && k < 2; k++) {
+            ho_err ignored = {0};
+            memcpy(moved, config, (size_t)space->count * sizeof *moved);
+            moved[i] = ends[k];
+            may_change[i] = key_and_agent(context, moved, &other, &agent, &ignored) == HO_OK &&
+                            memcmp(&key, &other, sizeof key) == 0;
+        }
+    }
+    free(moved);
+    return rc;
+}
+
+ho_status ho_lane_config_agent_of(const ho_lane_context *context, const double *config,
+                                  ho_agent_config *out, ho_err *err)
+{
+    ho_cohort_key key;
+    return key_and_agent(context, config, &key, out, err);
+}

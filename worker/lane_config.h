@@ -43,6 +43,15 @@ ho_status ho_lane_config_plan(const ho_lane_context *context, int64_t number, in
                               uint64_t seed, const double *config, ho_trial_plan **out,
                               ho_err *err);
 
+/* may_change [P]: the parameters of a configuration that a running agent can take (numbers of its
+ * learning), because neither shape, environment nor length of the trial follow from them. */
+ho_status ho_lane_config_may_change(const ho_lane_context *context, const double *config,
+                                    bool *may_change, ho_err *err);
+
+/* The agent's numbers under a configuration. */
+ho_status ho_lane_config_agent_of(const ho_lane_context *context, const double *config,
+                                  ho_agent_config *out, ho_err *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -66,7 +67,6 @@ struct ho_link {
     int64_t heard_ms, greeted_ms, connect_at_ms, stop_by_ms;
     int backoff_ms, greeting_ms;
     bool refused;
-    unsigned monitors;
     int64_t offences;
 };
 
@@ -165,6 +165,7 @@ static void disconnect(ho_link *link, const char *why)
 
 static void open_socket(ho_link *link)
 {
+    static atomic_uint monitors; /* a name is free only some time after its socket closed */
     char address[64];
     link->connect_at_ms = now_ms() + link->backoff_ms;
     link->socket = zsock_new(ZMQ_DEALER);
@@ -185,8 +186,7 @@ static void open_socket(ho_link *link)
         zcert_apply(link->cert, link->socket);
         zsock_set_curve_serverkey(link->socket, link->server_key);
     }
-    snprintf(address, sizeof address, "inproc://link-monitor-%p-%u", (void *)link,
-             link->monitors++);
+    snprintf(address, sizeof address, "inproc://link-monitor-%u", atomic_fetch_add(&monitors, 1));
     int events = ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |
                  ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL;
     if (zmq_socket_monitor(zsock_resolve(link->socket), address, events) != 0 ||

@@ -195,7 +195,8 @@ static const struct member *choose_parent(ho_population *p, int64_t trial, int e
     return best[ho_rng_below(draw(&p->options, trial, epoch, DRAW_PARENT, 0).v[0], count)];
 }
 
-bool ho_population_next(ho_population *p, int64_t *trial, int64_t *parent, const double **config)
+bool ho_population_next(ho_population *p, int64_t *trial, int64_t *parent, int *epoch,
+                        const double **config)
 {
     for (int i = 0; i < p->members; i++) {
         struct member *m = &p->member[i];
@@ -221,6 +222,7 @@ bool ho_population_next(ho_population *p, int64_t *trial, int64_t *parent, const
         ho_population_explore(p->space, &p->options, m->may_change, m->trial, m->epoch, m->config);
         *trial = m->trial;
         *parent = from->trial;
+        *epoch = m->epoch;
         *config = m->config;
         return true;
     }

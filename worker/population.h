@@ -40,10 +40,10 @@ void ho_population_leave(ho_population *population, int64_t trial);
 /* A member's value at an epoch (NaN: undefined, the worst). */
 void ho_population_note(ho_population *population, int64_t trial, int epoch, double value);
 
-/* The next member that has reached a boundary and has to copy: *parent is whom, *config [P] its
- * new numbers (borrowed until the next call). Call until false; members are looked at in the order
- * of their numbers. A member that has left is nobody's parent. */
-bool ho_population_next(ho_population *population, int64_t *trial, int64_t *parent,
+/* The next member that has reached a boundary and has to copy: *parent is whom, *epoch where,
+ * *config [P] its new numbers (borrowed until the next call). Call until false; members are looked
+ * at in the order of their numbers. A member that has left is nobody's parent. */
+bool ho_population_next(ho_population *population, int64_t *trial, int64_t *parent, int *epoch,
                         const double **config);
 
 /* Explores: each parameter that may change is drawn anew with probability `resample`, else

@@ -21,9 +21,13 @@ static ho_message message_of(ho_message_type type, const ho_trial_run *run)
 }
 
 ho_status ho_report_epoch(ho_link *link, const ho_trial_run *run, const ho_trial_epoch *row,
-                          ho_err *err)
+                          int64_t parent, const double *config, int parameters, ho_err *err)
 {
+    /* the lists are borrowed: the message is not cleared */
     ho_message m = message_of(HO_MSG_REPORT, run);
+    m.report.parent = parent;
+    m.report.config_count = config ? parameters : 0;
+    m.report.config = (double *)(uintptr_t)config;
     m.report.epoch = row->epoch;
     m.report.scored = row->scored;
     m.report.stat = row->stat;
@@ -31,7 +35,7 @@ ho_status ho_report_epoch(ho_link *link, const ho_trial_run *run, const ho_trial
     memcpy(m.report.value, row->value, (size_t)run->plan->objectives * sizeof *row->value);
     if (row->scored) {
         m.report.fold_count = run->plan->agent_folds;
-        m.report.fold_value = row->fold_value; /* borrowed: the message is not cleared */
+        m.report.fold_value = row->fold_value;
     }
     return ho_link_send(link, &m, err);
 }

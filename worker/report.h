@@ -12,8 +12,10 @@
 extern "C" {
 #endif
 
+/* parent: the trial whose agents this one has taken over since its last row, with the configuration
+ * [parameters] that it trains on with; -1 and NULL: none. */
 ho_status ho_report_epoch(ho_link *link, const ho_trial_run *run, const ho_trial_epoch *row,
-                          ho_err *err);
+                          int64_t parent, const double *config, int parameters, ho_err *err);
 
 /* Artifacts first (recorded actions of every test window, weights of every lane), then the result.
  * Takes the arrays of run->test. */

@@ -234,6 +234,9 @@ ho_message ho_test_message(ho_message_type type, int variant)
         m.report.fold_count = variant == 1 ? 0 : 8;
         m.report.fold_value = doubles(m.report.fold_count);
         fill_stat(&m.report.stat);
+        m.report.parent = variant == 1 ? -1 : 12;
+        m.report.config_count = variant == 1 ? 0 : 5;
+        m.report.config = doubles(m.report.config_count);
         break;
     case HO_MSG_STUDY:
         fill_study(&m.study, variant);

@@ -183,6 +183,29 @@ static void what_cannot_run_is_named(void **state)
     }
 }
 
+static void a_running_agent_can_take_numbers_of_its_learning_only(void **state)
+{
+    (void)state;
+    double config[] = {1e-3, 0.99, 40, 64, 1};
+    bool may_change[5];
+    CHECK_OK(make("[search]\n\"dqn.learning_rate\" = { float = [1e-5, 3e-3], log = true }\n"
+                  "\"dqn.gamma\" = { float = [0.9, 0.999] }\n"
+                  "\"barriers.stop_loss\" = { float = [10, 80] }\n"
+                  "\"agent.hidden1\" = { int = [32, 128], step = 32 }\n"
+                  "\"dqn.replay_ratio\" = { float = [0.5, 2] }\n",
+                  config),
+             &err);
+    CHECK_OK(ho_lane_config_may_change(&context, config, may_change, &err), &err);
+    assert_true(may_change[0] && may_change[1]);
+    assert_false(may_change[2]);
+    assert_false(may_change[3]);
+    assert_false(may_change[4]); /* updates an epoch are part of the shape */
+    ho_agent_config agent;
+    config[1] = 0.95;
+    CHECK_OK(ho_lane_config_agent_of(&context, config, &agent, &err), &err);
+    CHECK_NEAR(agent.gamma, 0.95, 0);
+}
+
 static void a_flat_train_window_is_bad_data(void **state)
 {
     (void)state;
@@ -206,6 +229,7 @@ int main(void)
         TEST(refit_once_trains_one_agent_a_seed),
         TEST(without_validation_pruning_on_test_is_asked_for),
         TEST(what_cannot_run_is_named),
+        TEST(a_running_agent_can_take_numbers_of_its_learning_only),
         TEST(a_flat_train_window_is_bad_data),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -59,9 +59,10 @@ static const char *decide(void)
 {
     static char text[256];
     int64_t trial = 0, parent = 0;
+    int epoch = 0;
     const double *config = NULL;
     text[0] = '\0';
-    while (ho_population_next(population, &trial, &parent, &config)) {
+    while (ho_population_next(population, &trial, &parent, &epoch, &config)) {
         snprintf(text + strlen(text), sizeof text - strlen(text), "%s%lld<%lld", text[0] ? " " : "",
                  (long long)trial, (long long)parent);
         CHECK_OK(ho_space_check(&study->space, config, &err), &err);
@@ -148,6 +149,7 @@ static void a_copy_starts_from_its_parents_numbers(void **state)
 {
     (void)state;
     int64_t trial = 0, parent = 0;
+    int epoch = 0;
     const double *config = NULL;
     options.resample = 0.0;
     ho_population_destroy(&population);
@@ -156,7 +158,7 @@ static void a_copy_starts_from_its_parents_numbers(void **state)
         join(i, i == 3 ? 1e-4 : 2e-3);
         ho_population_note(population, i, 5, i);
     }
-    assert_true(ho_population_next(population, &trial, &parent, &config));
+    assert_true(ho_population_next(population, &trial, &parent, &epoch, &config));
     assert_true(fabs(config[0] - 1.2e-4) < 1e-12 || fabs(config[0] - 1e-4 / 1.2) < 1e-12);
     assert_true(config[1] == 4 || config[1] == 2); /* ints move by one at least */
     CHECK_NEAR(config[2], 1, 0);                   /* choices stay */

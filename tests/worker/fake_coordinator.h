@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The coordinator's end of the wire in a test's hands: a ROUTER that says exactly what the test
+ * wants, garbage included, and vanishes and comes back when told. */
+#ifndef HO_TESTS_WORKER_FAKE_COORDINATOR_H
+#define HO_TESTS_WORKER_FAKE_COORDINATOR_H
+
+#include <czmq.h>
+
+#include "study/wire.h"
+
+typedef struct fake_coordinator {
+    char endpoint[128];
+    zsock_t *router;
+    zframe_t *peer; /* routing id of the last sender */
+} fake_coordinator;
+
+/* Binds; endpoint is kept for a later start. */
+void fake_start(fake_coordinator *fake, const char *endpoint);
+/* The socket goes, with what it had queued. */
+void fake_stop(fake_coordinator *fake);
+
+/* The next message that is not a pong or ready, or of exactly this type when `only` says so. Fails
+ * the test when nothing comes for some seconds. Clear it. */
+ho_message fake_receive(fake_coordinator *fake);
+ho_message fake_receive_type(fake_coordinator *fake, ho_message_type type);
+/* Whether something comes within ms; it is dropped. */
+bool fake_hears(fake_coordinator *fake, ho_message_type type, int ms);
+
+void fake_send(fake_coordinator *fake, const ho_message *message);
+void fake_send_bytes(fake_coordinator *fake, const void *bytes, size_t size);
+/* A message of this type about a trial. */
+void fake_send_about(fake_coordinator *fake, ho_message_type type, int64_t trial, int32_t attempt);
+/* A study named `name` whose heartbeat settings are these; text may be NULL. */
+void fake_send_study(fake_coordinator *fake, const char *uuid, const char *text,
+                     double heartbeat_timeout_s);
+
+#endif
