@@ -100,8 +100,8 @@ ho_status ho_calendar_find(const ho_data_options *options, const ho_zone *zone,
     if (interval_ns >= DAY_NS) {
         out->max_gap_ns = 5 * interval_ns;
     }
-    if (options->max_gap[0] && (rc = ho_duration_parse("data.max_gap", options->max_gap,
-                                                       &out->max_gap_ns, err)) != HO_OK) {
+    if (options->max_gap[0] &&
+        (rc = ho_span_ns_parse("data.max_gap", options->max_gap, &out->max_gap_ns, err)) != HO_OK) {
         return rc;
     }
     if (options->session_end[0] && !options->session_start[0]) {

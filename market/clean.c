@@ -537,7 +537,7 @@ ho_status ho_clean_period(ho_clean *s)
     return HO_OK;
 }
 
-ho_status ho_duration_parse(const char *key, const char *text, int64_t *ns, ho_err *err)
+ho_status ho_span_ns_parse(const char *key, const char *text, int64_t *ns, ho_err *err)
 {
     static const char units[] = "smhdw";
     static const int64_t seconds[] = {1, 60, 3600, 86400, 7 * 86400};

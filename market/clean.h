@@ -49,7 +49,7 @@ ho_status ho_moment_parse(const char *key, const char *text, const ho_zone *zone
                           int64_t *ns, ho_err *err);
 
 /* "5m" in nanoseconds: s, m, h, d, w. HO_EINVAL names the key. */
-ho_status ho_duration_parse(const char *key, const char *text, int64_t *ns, ho_err *err);
+ho_status ho_span_ns_parse(const char *key, const char *text, int64_t *ns, ho_err *err);
 
 #ifdef __cplusplus
 }

@@ -460,7 +460,7 @@ static ho_status choose_size(dbn *d, const ho_data_options *o, const choice *c, 
     if (rc != HO_EDONE || kinds <= 1) {
         return rc == HO_EDONE ? HO_OK : rc;
     }
-    if (o->bar[0] && (rc = ho_duration_parse("data.bar", o->bar, &wanted, err)) != HO_OK) {
+    if (o->bar[0] && (rc = ho_span_ns_parse("data.bar", o->bar, &wanted, err)) != HO_OK) {
         return rc;
     }
     for (int k = 0; k < 256; ++k) {

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "market/feature_run.h"
 #include "market/rolling.h"
@@ -393,7 +394,11 @@ out:
 void ho_features_free(ho_features *features)
 {
     if (features) {
-        free(features->map ? NULL : features->values);
+        if (features->map) {
+            (void)munmap(features->map, features->map_bytes);
+        } else {
+            free(features->values);
+        }
         free(features->name);
         free(features->split);
         memset(features, 0, sizeof *features);

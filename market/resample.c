@@ -133,7 +133,7 @@ ho_status ho_resample(const ho_data_options *options, const ho_calendar *calenda
     if (!options->bar[0]) {
         return HO_OK;
     }
-    ho_status rc = ho_duration_parse("data.bar", options->bar, &s.target_ns, err);
+    ho_status rc = ho_span_ns_parse("data.bar", options->bar, &s.target_ns, err);
     if (rc != HO_OK || s.target_ns == source_ns ||
         (rc = check_target(options, bars, s.target_ns, err)) != HO_OK) {
         return rc;
