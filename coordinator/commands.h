@@ -35,6 +35,7 @@ enum {
     X("best", ho_cmd_best, "the best trial: parameters as TOML, folds, baselines")                 \
     X("show", ho_cmd_show, "one trial whole")                                                      \
     X("sql", ho_cmd_sql, "read-only SQL on a study's file")                                        \
+    X("data", ho_cmd_data, "what is in a data file: dialect, bars, gaps, dirt")                    \
     X("report", ho_cmd_report, "write a study as one HTML page")                                   \
     X("keygen", ho_cmd_keygen, "CURVE keys for remote workers")
 

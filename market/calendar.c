@@ -209,6 +209,19 @@ ho_status ho_calendar_year(const ho_data_options *options, const ho_calendar *ca
 
 /* ---- gaps ------------------------------------------------------------------------------------ */
 
+/* True if a whole Saturday or Sunday lies between bars t-1 and t. */
+static bool spans_weekend(const ho_calendar *calendar, const ho_bars *bars, int64_t t)
+{
+    int64_t from = ho_floor_div(local_second(calendar->zone, bars->open_ns[t - 1]), DAY_S);
+    int64_t to = ho_floor_div(local_second(calendar->zone, bars->open_ns[t]), DAY_S);
+    for (int64_t day = from + 1; day < to && day < from + 8; ++day) {
+        if (ho_weekday(day) >= 5) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* What lies between bars t-1 and t: HO_DIRT_COUNT for nothing. */
 static ho_dirt classify(const ho_calendar *calendar, const ho_bars *bars, int64_t t)
 {
@@ -220,7 +233,8 @@ static ho_dirt classify(const ho_calendar *calendar, const ho_bars *bars, int64_
         return HO_DIRT_HOLE;
     }
     if (!calendar->round_the_clock &&
-        (bars->interval_ns >= DAY_NS || bars->session[t] != bars->session[t - 1])) {
+        (bars->interval_ns >= DAY_NS || bars->session[t] != bars->session[t - 1] ||
+         spans_weekend(calendar, bars, t))) {
         return HO_DIRT_CLOSURE;
     }
     return HO_DIRT_GAP;

@@ -948,11 +948,15 @@ static void describe(detector *s)
 {
     ho_csv_dialect *d = s->d;
     ho_data_report *r = s->report;
-    char name[8] = {d->separator, '\0'};
+    const char *separator = d->separator == '\t'  ? "tab"
+                            : d->separator == ',' ? "comma"
+                            : d->separator == ';' ? "semicolon"
+                            : d->separator == '|' ? "bar"
+                                                  : "otherwise";
     size_t used = 0;
     (void)snprintf(r->dialect, sizeof r->dialect, "%s%sCSV, %s separated, %s%s%s", d->known_as,
-                   d->known_as[0] ? ": " : "", d->separator == '\t' ? "tab" : name,
-                   d->header ? "header" : "no header", d->decimal == ',' ? ", decimal comma" : "",
+                   d->known_as[0] ? ": " : "", separator, d->header ? "header" : "no header",
+                   d->decimal == ',' ? ", decimal comma" : "",
                    d->price_scale != 1.0 ? ", fixed-point prices" : "");
     r->columns[0] = '\0';
     for (int role = HO_CSV_STAMP; role < HO_CSV_ROLES; ++role) {

@@ -125,6 +125,12 @@ ho_status ho_study_bars_load(const ho_settings *s, const char *const *path, int 
 ho_status ho_study_features(const ho_settings *s, const ho_bars *bars, ho_features *out,
                             ho_err *err)
 {
+    return ho_study_features_cached(s, bars, NULL, out, NULL, err);
+}
+
+ho_status ho_study_features_cached(const ho_settings *s, const ho_bars *bars, const char *folder,
+                                   ho_features *out, ho_cache_result *result, ho_err *err)
+{
     ho_feature_options options;
     const char **use = NULL;
     ho_feature_options_defaults(&options);
@@ -133,7 +139,7 @@ ho_status ho_study_features(const ho_settings *s, const ho_bars *bars, ho_featur
         options.use = use;
         options.extra_delay = (int)ho_settings_i64(s, HO_KEY_FEATURES_EXTRA_DELAY);
         options.long_window = ho_settings_i64(s, HO_KEY_FEATURES_LONG_WINDOW);
-        rc = ho_features_compute(bars, &options, out, err);
+        rc = ho_features_load(bars, &options, folder, out, result, err);
     }
     free(use);
     return rc;

@@ -4,6 +4,7 @@
 #ifndef HO_MARKET_STUDY_DATA_H
 #define HO_MARKET_STUDY_DATA_H
 
+#include "market/cache.h"
 #include "market/features.h"
 #include "market/load.h"
 #include "study/settings.h"
@@ -18,9 +19,14 @@ extern "C" {
 ho_status ho_study_bars_load(const ho_settings *settings, const char *const *path, int path_count,
                              ho_bars *out, ho_data_report *report, ho_err *err);
 
-/* [features] on these bars. Fails as ho_features_compute does. */
+/* [features] on these bars, by the user's feature cache. Fails as ho_features_compute does. */
 ho_status ho_study_features(const ho_settings *settings, const ho_bars *bars, ho_features *out,
                             ho_err *err);
+
+/* The same by a cache folder (NULL: the user's; "": none), saying whether it was hit. */
+ho_status ho_study_features_cached(const ho_settings *settings, const ho_bars *bars,
+                                   const char *folder, ho_features *out, ho_cache_result *result,
+                                   ho_err *err);
 
 #ifdef __cplusplus
 }
