@@ -58,6 +58,31 @@ double ho_constraint_violation(const ho_constraint *constraint, double value);
 /* -1: a is better, +1: b is better, 0: neither. NaN ranks behind every number. */
 int ho_value_compare(int direction, double a, double b);
 
+/* ---- from windows to values ----------------------------------------------------------------- */
+
+typedef struct ho_stitch_input {
+    const ho_backtest_result *const *window; /* [count] test windows of one seed, in time order */
+    int count;
+    double sessions_per_year;
+    double years;      /* calendar time of all windows; 0: unknown, CAGR is then undefined */
+    double multiplier; /* of the instrument, for returns on notional */
+} ho_stitch_input;
+
+/* Joins windows to one series that compounds from the first window's capital: a session cut by a
+ * fold's border is one session, a ruined window ends the series, trades and costs add up. Metrics
+ * of bars and of trades need bar_return and trades in every window. Without bar_return drawdowns
+ * are those of the sessions or of the worst window, their lengths those of the longest, and
+ * bar_sharpe is undefined; without trades profit_factor, payoff, expectancy and sqn are.
+ * total_pnl is the sum of the windows' own, as trades and costs are. Fills metrics, sums and the
+ * joined session_return (and session_id when every window has it); free the result as any.
+ * HO_EINVAL: no window, or one without session_return. */
+ho_status ho_stitch(const ho_stitch_input *in, ho_backtest_result *out, ho_err *err);
+
+/* One value from one per fold: the mean, the median, the worst, or the mean less a deviation of
+ * ddof 1 against the better direction (0 with one fold). For STITCHED, n is 1. A NaN makes it NaN.
+ * n in 1 .. HO_FOLDS_MAX. */
+double ho_aggregate_folds(ho_aggregate how, const double *value, int n, int direction);
+
 #ifdef __cplusplus
 }
 #endif
