@@ -478,6 +478,9 @@ ho_status ho_store_open_read(ho_store **out, const char *path, ho_err *err)
             path, version, HO_STORE_VERSION);
         goto out;
     }
+    /* The JSON tables declare themselves at first use, which the authorizer would take for a write. */
+    (void)sqlite3_exec(store->db, "SELECT 1 FROM json_each('[]'), json_tree('[]')", NULL, NULL,
+                       NULL);
     (void)sqlite3_set_authorizer(store->db, only_reading, NULL);
     (void)sqlite3_db_config(store->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     *out = store;
