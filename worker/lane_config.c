@@ -10,6 +10,7 @@
 #include "kernels/env/config_check.h"
 #include "kernels/env/rng.h"
 #include "kernels/env/sizing.h"
+#include "market/load.h"
 
 static int32_t i32(const ho_settings *s, ho_key key)
 {
@@ -208,7 +209,9 @@ static void env_market(const ho_settings *s, const ho_bars *bars, ho_env_config 
     e->tick_size = fact(s, HO_KEY_INSTRUMENT_TICK_SIZE, bars->instrument.tick_size);
     e->multiplier = fact(s, HO_KEY_INSTRUMENT_MULTIPLIER, bars->instrument.multiplier);
     e->allow_short = ho_settings_bool(s, HO_KEY_INSTRUMENT_ALLOW_SHORT);
-    e->has_volume = bars->has_volume;
+    /* ticks are not units: they cannot bound what trades, nor what a trade moves */
+    e->has_volume =
+        bars->has_volume && ho_settings_choice(s, HO_KEY_DATA_VOLUME) != HO_VOLUME_TICKS;
     e->sessions_per_year = bars->sessions_per_year;
     e->initial_capital = ho_settings_f64(s, HO_KEY_ENV_INITIAL_CAPITAL);
     e->cooldown = i32(s, HO_KEY_ENV_COOLDOWN);
@@ -217,7 +220,7 @@ static void env_market(const ho_settings *s, const ho_bars *bars, ho_env_config 
     e->margin_per_lot = ho_settings_f64(s, HO_KEY_ENV_MARGIN_PER_LOT);
     e->spread_bps = ho_settings_f64(s, HO_KEY_ENV_SPREAD_BPS);
     e->spread_ticks = ho_settings_f64(s, HO_KEY_ENV_SPREAD_TICKS);
-    e->impact_coef = f64_or(s, HO_KEY_ENV_IMPACT_COEF, bars->has_volume ? 0.5 : 0.0);
+    e->impact_coef = f64_or(s, HO_KEY_ENV_IMPACT_COEF, e->has_volume ? 0.5 : 0.0);
     e->fee_bps[HO_FEE_TAKER] = ho_settings_f64(s, HO_KEY_ENV_FEE_BPS_TAKER);
     e->fee_bps[HO_FEE_MAKER] = ho_settings_f64(s, HO_KEY_ENV_FEE_BPS_MAKER);
     e->fee_bps[HO_FEE_IOC] = ho_settings_f64(s, HO_KEY_ENV_FEE_BPS_IOC);

@@ -119,6 +119,18 @@ static void sizes_follow_the_train_window(void **state)
     CHECK_CLOSE(plan->lane[0].env.target_vol, 0.01, 0.02);
 }
 
+static void tick_volume_moves_no_price(void **state)
+{
+    (void)state;
+    CHECK_OK(make("", NULL), &err);
+    assert_int_equal(plan->lane[0].env.has_volume, 1);
+    CHECK_NEAR(plan->lane[0].env.impact_coef, 0.5, 0);
+    teardown(NULL);
+    CHECK_OK(make("volume = \"ticks\"\n", NULL), &err);
+    assert_int_equal(plan->lane[0].env.has_volume, 0);
+    CHECK_NEAR(plan->lane[0].env.impact_coef, 0.0, 0);
+}
+
 static void ppo_has_its_own_shape(void **state)
 {
     (void)state;
@@ -224,6 +236,7 @@ int main(void)
         TEST(every_lane_has_its_own_random_key),
         TEST(a_configuration_changes_what_its_keys_name),
         TEST(sizes_follow_the_train_window),
+        TEST(tick_volume_moves_no_price),
         TEST(ppo_has_its_own_shape),
         TEST(the_original_reward_needs_its_curiosity),
         TEST(refit_once_trains_one_agent_a_seed),
