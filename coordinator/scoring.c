@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coordinator/join_windows.h"
+#include "study/objective.h"
 
 static int fold_count(const ho_setup *setup)
 {
@@ -44,6 +44,40 @@ static ho_window_result as_stored(const ho_scored_window *w)
     };
 }
 
+/* A seed's test windows as one out-of-sample series, as far as sessions and the windows' own
+ * figures say it. */
+static ho_status join(const ho_setup *setup, const ho_scored_window *const *part,
+                      ho_metric_set *out, ho_err *err)
+{
+    static const double ns_per_year = 365.25 * 86400e9;
+    const ho_bars *bars = &setup->bars;
+    const ho_backtest_result *window[HO_FOLDS_MAX];
+    ho_backtest_result joined;
+    ho_stitch_input in = {
+        .window = window,
+        .count = fold_count(setup),
+        .sessions_per_year = bars->sessions_per_year,
+        .multiplier = ho_settings_f64(setup->study->settings, HO_KEY_INSTRUMENT_MULTIPLIER)};
+    for (int f = 0; f < in.count; f++) {
+        ho_window w = setup->folds.fold[f].test;
+        window[f] = &part[f]->result;
+        in.years +=
+            (double)(bars->open_ns[w.end - 1] + bars->interval_ns - bars->open_ns[w.begin]) /
+            ns_per_year;
+        if (!(window[f]->initial_capital > 0.0)) {
+            return ho_err_set(err, HO_EPROTO, "a window without capital");
+        }
+    }
+    if (ho_stitch(&in, &joined, err) != HO_OK) {
+        err->code = err->code == HO_ENOMEM ? HO_ENOMEM : HO_EPROTO; /* the peer's window */
+        return err->code;
+    }
+    *out = joined.metrics;
+    free(joined.session_return);
+    free(joined.session_id);
+    return HO_OK;
+}
+
 /* Puts a seed's windows into out [folds] and their joined series behind: out[folds]. */
 static ho_status score_seed(const ho_setup *setup, const ho_scored_window *window, int count,
                             const char *policy, int seed, ho_window_result *out, ho_err *err)
@@ -63,44 +97,10 @@ static ho_status score_seed(const ho_setup *setup, const ho_scored_window *windo
         out[folds].metrics = joined->result.metrics;
         return HO_OK;
     }
-    return ho_join_windows(&setup->bars, &setup->folds, part, &out[folds].metrics, err);
+    return join(setup, part, &out[folds].metrics, err);
 }
 
 /* ---- objective and constraints -------------------------------------------------------------- */
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* From one value a fold to one value. Any NaN makes it NaN. */
-static double aggregate(ho_aggregate how, double *value, int n, int direction)
-{
-    double sum = 0.0, square = 0.0;
-    for (int i = 0; i < n; i++) {
-        sum += value[i];
-    }
-    double mean = sum / n;
-    if (isnan(sum)) {
-        return NAN;
-    }
-    switch (how) {
-    case HO_AGGREGATE_MEDIAN:
-        qsort(value, (size_t)n, sizeof *value, by_value);
-        return n % 2 ? value[n / 2] : 0.5 * (value[n / 2 - 1] + value[n / 2]);
-    case HO_AGGREGATE_MIN:
-        qsort(value, (size_t)n, sizeof *value, by_value);
-        return direction > 0 ? value[0] : value[n - 1];
-    case HO_AGGREGATE_MEAN_MINUS_STD:
-        for (int i = 0; i < n; i++) {
-            square += (value[i] - mean) * (value[i] - mean);
-        }
-        return n < 2 ? NAN : mean - direction * sqrt(square / (n - 1));
-    default:
-        return mean;
-    }
-}
 
 static void note_reason(ho_scored_trial *out, const char *metric, const ho_metric_set *metrics,
                         int id)
@@ -134,8 +134,9 @@ static void score_objective(const ho_setup *setup, ho_scored_trial *out, int o)
                 note_reason(out, objective->name, &window[f].metrics, objective->metric);
             }
         }
-        sum += how == HO_AGGREGATE_STITCHED ? window[folds].metrics.value[objective->metric]
-                                            : aggregate(how, value, folds, objective->direction);
+        sum += how == HO_AGGREGATE_STITCHED
+                   ? window[folds].metrics.value[objective->metric]
+                   : ho_aggregate_folds(how, value, folds, objective->direction);
     }
     out->result.value[o] = isfinite(sum) ? sum / seeds : NAN;
     out->result.value_reason[o] = isfinite(sum) ? NULL : out->reason;

@@ -58,7 +58,9 @@ ho_status ho_score_tests(ho_market *market, ho_cohort *cohort, const ho_lane_ref
         const ho_trial_plan *plan = ref[i].run->plan;
         int first = ho_trial_plan_first_test(plan, ref[i].lane);
         for (int f = first; f < first + ho_trial_plan_test_count(plan); f++) {
-            request[filled] = greedy(&ref[i], plan->test[f], HO_WANT_SESSIONS | HO_WANT_ACTIONS);
+            request[filled] =
+                greedy(&ref[i], plan->test[f],
+                       HO_WANT_SESSIONS | HO_WANT_BARS | HO_WANT_TRADES | HO_WANT_ACTIONS);
             place[filled++] = &ref[i].run->test[f * plan->seeds + ref[i].lane % plan->seeds];
         }
     }

@@ -19,7 +19,8 @@ typedef struct ho_lane_ref {
 ho_status ho_score_validation(ho_market *market, ho_cohort *cohort, const ho_lane_ref *ref, int n,
                               double *value, ho_err *err);
 
-/* Fills run->test[] of the lanes' test windows, with session returns and recorded actions. */
+/* Fills run->test[] of the lanes' test windows, with sessions, bars, trades and recorded actions.
+ */
 ho_status ho_score_tests(ho_market *market, ho_cohort *cohort, const ho_lane_ref *ref, int n,
                          ho_err *err);
 

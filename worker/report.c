@@ -10,6 +10,7 @@
 #include <sodium.h>
 #include <zstd.h>
 
+#include "study/objective.h"
 #include "worker/baselines.h"
 
 static ho_message message_of(ho_message_type type, const ho_trial_run *run)
@@ -90,7 +91,48 @@ static ho_status send_actions(ho_link *link, const ho_trial_run *run, int fold, 
     return rc;
 }
 
-ho_status ho_report_result(ho_link *link, ho_trial_run *run, ho_err *err)
+/* Each seed's test windows as one series, into out [seeds]. */
+static ho_status join_seeds(const ho_trial_run *run, const ho_bars *bars, ho_scored_window *out,
+                            ho_err *err)
+{
+    static const double ns_per_year = 365.25 * 86400e9;
+    const ho_trial_plan *plan = run->plan;
+    const ho_backtest_result *window[HO_FOLDS_MAX];
+    ho_stitch_input in = {.window = window,
+                          .count = plan->folds,
+                          .sessions_per_year = plan->lane[0].env.sessions_per_year,
+                          .multiplier = plan->lane[0].env.multiplier};
+    for (int f = 0; f < plan->folds; f++) {
+        ho_window w = plan->test[f];
+        in.years +=
+            (double)(bars->open_ns[w.end - 1] + bars->interval_ns - bars->open_ns[w.begin]) /
+            ns_per_year;
+    }
+    ho_status rc = HO_OK;
+    for (int s = 0; s < plan->seeds && rc == HO_OK; s++) {
+        for (int f = 0; f < plan->folds; f++) {
+            window[f] = &run->test[f * plan->seeds + s];
+        }
+        out[s].fold = -1;
+        out[s].seed = s;
+        out[s].random_percentile = NAN;
+        rc = ho_stitch(&in, &out[s].result, err);
+    }
+    return rc;
+}
+
+/* What only the joined series needed does not travel. */
+static void drop_bars(ho_backtest_result *result)
+{
+    free(result->equity);
+    free(result->bar_return);
+    free(result->trades);
+    result->equity = result->bar_return = NULL;
+    result->trades = NULL;
+    result->bars = result->trade_count = 0;
+}
+
+ho_status ho_report_result(ho_link *link, ho_trial_run *run, const ho_bars *bars, ho_err *err)
 {
     const ho_trial_plan *plan = run->plan;
     int n = plan->folds * plan->seeds;
@@ -110,19 +152,21 @@ ho_status ho_report_result(ho_link *link, ho_trial_run *run, ho_err *err)
     m.result.experiences = run->experiences;
     m.result.updates = run->updates;
     m.result.train_s = (double)(run->ended_ns - run->started_ns) * 1e-9;
-    m.result.window = calloc((size_t)n, sizeof *m.result.window);
+    m.result.window = calloc((size_t)(n + plan->seeds), sizeof *m.result.window);
     if (!m.result.window) {
         return ho_err_set(err, HO_ENOMEM, "out of memory for a result");
     }
-    m.result.window_count = n;
+    m.result.window_count = n + plan->seeds;
+    rc = join_seeds(run, bars, m.result.window + n, err);
     for (int i = 0; i < n; i++) {
+        drop_bars(&run->test[i]);
         m.result.window[i].fold = i / plan->seeds;
         m.result.window[i].seed = i % plan->seeds;
         m.result.window[i].random_percentile = NAN;
         m.result.window[i].result = run->test[i];
         run->test[i] = (ho_backtest_result){0};
     }
-    rc = ho_link_send(link, &m, err);
+    rc = rc == HO_OK ? ho_link_send(link, &m, err) : rc;
     ho_message_clear(&m);
     return rc;
 }

@@ -4,6 +4,7 @@
 #ifndef HO_WORKER_REPORT_H
 #define HO_WORKER_REPORT_H
 
+#include "market/bars.h"
 #include "worker/cohort_pool.h"
 #include "worker/lane_config.h"
 #include "worker/link.h"
@@ -17,9 +18,10 @@ extern "C" {
 ho_status ho_report_epoch(ho_link *link, const ho_trial_run *run, const ho_trial_epoch *row,
                           int64_t parent, const double *config, int parameters, ho_err *err);
 
-/* Artifacts first (recorded actions of every test window, weights of every lane), then the result.
- * Takes the arrays of run->test. */
-ho_status ho_report_result(ho_link *link, ho_trial_run *run, ho_err *err);
+/* Artifacts first (recorded actions of every test window, weights of every lane), then the result:
+ * every window and each seed's joined series (fold -1), for which bars and trades are used and then
+ * dropped. Takes the arrays of run->test. bars: of the market. */
+ho_status ho_report_result(ho_link *link, ho_trial_run *run, const ho_bars *bars, ho_err *err);
 
 ho_status ho_report_failure(ho_link *link, int64_t trial, int32_t attempt,
                             const ho_trial_failure *failure, ho_err *err);
