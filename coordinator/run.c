@@ -13,6 +13,7 @@
 
 #include "coordinator/change.h"
 #include "coordinator/gpus.h"
+#include "coordinator/observe.h"
 #include "coordinator/progress.h"
 #include "coordinator/search_options.h"
 #include "coordinator/server.h"
@@ -32,6 +33,7 @@ typedef struct run {
     ho_server *server;
     ho_dispatch *dispatch;
     ho_progress *progress;
+    ho_observer *observer;
     int64_t trials; /* target */
     char artifacts[PATH_MAX + 16];
 } run;
@@ -267,7 +269,15 @@ static ho_dispatch_config dispatch_config(const run *r, bool listening)
 static void show_progress(const ho_dispatch_view *view, int64_t now_ns, void *user)
 {
     run *r = (run *)user;
+    ho_worker_load load = ho_server_load(r->server);
+    ho_store_health health = ho_store_get_health(r->store);
     ho_progress_update(r->progress, view, now_ns);
+    ho_observer_look(r->observer, view, &load, &health, now_ns);
+}
+
+static void note_trial(const ho_trial_result *result, void *user)
+{
+    ho_observer_trial(((run *)user)->observer, result);
 }
 
 static ho_status start_server(run *r, ho_err *err)
@@ -305,6 +315,7 @@ static ho_status start_server(run *r, ho_err *err)
         .greet_ns = 30000000000,
         .want_baselines = !has_baselines(r->store),
         .progress = show_progress,
+        .trial_ended = note_trial,
         .user = r,
     };
     if ((rc = ho_server_create(&r->server, &options, err)) !=
@@ -352,6 +363,7 @@ static ho_status serve(run *r, ho_run_end *end, ho_err *err)
                          : rc == HO_ECANCELLED ? "interrupted"
                                                : ho_status_name(rc);
     (void)snprintf(end->reason, sizeof end->reason, "%s", reason ? reason : "");
+    ho_observer_end(r->observer, &view, end->reason);
     last = ho_store_put_study_state(r->store,
                                     rc == HO_OK           ? "finished"
                                     : rc == HO_ECANCELLED ? "interrupted"
@@ -401,12 +413,15 @@ ho_status ho_run(const ho_run_options *options, ho_run_end *end, ho_err *err)
         rc = ho_err_set(err, HO_ENOMEM, "out of memory");
         goto out;
     }
-    if ((rc = start_search(&r, err)) == HO_OK && (rc = start_server(&r, err)) == HO_OK) {
+    if ((rc = ho_observer_create(&r.observer, settings_of(&r), r.setup.study->name,
+                                 r.setup.study->objective[0].name, err)) == HO_OK &&
+        (rc = start_search(&r, err)) == HO_OK && (rc = start_server(&r, err)) == HO_OK) {
         rc = serve(&r, end, err);
     }
 out:
     ho_local_destroy(&r.local, 3000);
     ho_progress_destroy(&r.progress);
+    ho_observer_destroy(&r.observer);
     ho_dispatch_destroy(&r.dispatch);
     ho_server_destroy(&r.server);
     ho_hub_destroy(&r.hub);

@@ -10,6 +10,7 @@
 #include "coordinator/dispatch.h"
 #include "coordinator/hub.h"
 #include "coordinator/local.h"
+#include "coordinator/observe.h"
 #include "coordinator/setup.h"
 #include "coordinator/store.h"
 
@@ -48,6 +49,9 @@ void ho_server_set_local(ho_server *server, ho_local *local);
  * HO_OK: done. HO_ECANCELLED: interrupted, resumable. HO_ENOWORKER, HO_EDATA: no worker can go on
  * (err says why). HO_ESTORE: the database refuses. */
 ho_status ho_server_run(ho_server *server, ho_err *err);
+
+/* Sums over the workers that are here, from their last messages. */
+ho_worker_load ho_server_load(const ho_server *server);
 
 /* Monotonic and UTC clocks, nanoseconds. */
 int64_t ho_clock_ns(void);

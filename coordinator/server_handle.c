@@ -36,6 +36,7 @@ void ho_server_drop(ho_server *s, ho_client *client, ho_cause cause, const char 
 {
     if (client->worker >= 0) {
         ho_dispatch_leave(s->dispatch, client->worker, cause, reason, now_ns);
+        s->lost += cause == HO_CAUSE_LOST || cause == HO_CAUSE_CRASH;
     }
     client->worker = -1;
     client->gone = true;
@@ -378,6 +379,7 @@ void ho_server_handle(ho_server *s, const ho_peer *from, ho_message *m, int64_t 
         ho_server_drop(s, client, HO_CAUSE_PREEMPTED, m->bye.reason, now_ns);
         break;
     case HO_MSG_PONG:
+        client->pong = m->pong;
         break;
     default:
         ho_server_offence(s, from, "not a message for a run", now_ns);

@@ -37,6 +37,7 @@ typedef struct ho_client {
     ho_msg_hello hello; /* the last one, without its lists; device0 is its first device */
     ho_device_info device0;
     int slots, lanes; /* of the last `ready`; lanes 0: none yet */
+    ho_msg_pong pong; /* the last one */
     int offences;
     bool refused; /* says nothing that we listen to */
     bool gone;    /* to be removed at the end of the round */
@@ -54,6 +55,7 @@ struct ho_server {
     ho_client **client; /* [clients] */
     int clients, client_room;
     int64_t sequence; /* of pings */
+    int64_t lost;     /* workers given up */
     int interrupts;   /* signals so far */
     int signal_fd;
     bool data_failed; /* a worker could not use the data */

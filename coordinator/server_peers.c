@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -35,6 +36,23 @@ ho_client *ho_server_client_of(ho_server *s, int64_t worker)
     return NULL;
 }
 
+ho_worker_load ho_server_load(const ho_server *s)
+{
+    ho_worker_load load = {.lost = s->lost, .memory_share = NAN};
+
+    for (int i = 0; i < s->clients; i++) {
+        const ho_client *client = s->client[i];
+        if (client->worker < 0 || client->gone) {
+            continue;
+        }
+        load.lanes += client->lanes;
+        load.active_lanes += client->pong.active_lanes;
+        load.steps_per_s += client->pong.steps_per_s;
+        load.memory_share = fmax(load.memory_share, client->pong.memory_share);
+    }
+    return load;
+}
+
 /* NULL: no memory, or too many connections that never said hello. */
 ho_client *ho_server_add_client(ho_server *s, const ho_peer *peer, int64_t now_ns)
 {
@@ -61,6 +79,7 @@ ho_client *ho_server_add_client(ho_server *s, const ho_peer *peer, int64_t now_n
     client->peer = *peer;
     client->worker = -1;
     client->transfer = (ho_transfer){.file = -1, .fd = -1};
+    client->pong.memory_share = NAN;
     client->seen_ns = client->pinged_ns = now_ns;
     s->client[s->clients++] = client;
     return client;

@@ -30,6 +30,13 @@ typedef struct ho_store ho_store;
 
 enum { HO_STORE_VERSION = 1, HO_STORE_OBJECTIVES_MAX = 8 };
 
+/* How the writer does, since it was opened. */
+typedef struct ho_store_health {
+    int64_t commits;
+    double commit_s, commit_max_s; /* time in transactions: all, the longest */
+} ho_store_health;
+ho_store_health ho_store_get_health(const ho_store *store);
+
 /* ---- open and close ------------------------------------------------------------------------- */
 
 typedef struct ho_store_options {

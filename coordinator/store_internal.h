@@ -30,6 +30,7 @@ struct ho_store {
     int64_t oldest_ns; /* when the queue got its first row; 0: unknown yet */
     int64_t retry_at_ns;
     char paused[HO_ERR_TEXT]; /* empty: not paused */
+    ho_store_health health;
     int64_t next_worker;
 };
 

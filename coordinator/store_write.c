@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "study/log.h"
 
@@ -617,8 +618,27 @@ static ho_status note_failure(ho_store *store, int code, int64_t now_ns, ho_err 
     return ho_err_set(err, HO_EAGAIN, "%s", text);
 }
 
+static void note_commit(ho_store *store, const struct timespec *begin)
+{
+    struct timespec end;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &end);
+    double s = (double)(end.tv_sec - begin->tv_sec) + 1e-9 * (double)(end.tv_nsec - begin->tv_nsec);
+    store->health.commits++;
+    store->health.commit_s += s;
+    if (s > store->health.commit_max_s) {
+        store->health.commit_max_s = s;
+    }
+}
+
+ho_store_health ho_store_get_health(const ho_store *store)
+{
+    return store->health;
+}
+
 ho_status ho_store_flush(ho_store *store, int64_t now_ns, bool force, ho_err *err)
 {
+    struct timespec begin;
     int code = SQLITE_OK;
 
     if (store->failed_alloc) {
@@ -633,6 +653,7 @@ ho_status ho_store_flush(ho_store *store, int64_t now_ns, bool force, ho_err *er
     if (!force && ho_store_due_in(store, now_ns) > 0) {
         return store->paused[0] ? HO_EAGAIN : HO_OK;
     }
+    (void)clock_gettime(CLOCK_MONOTONIC, &begin);
     (void)sqlite3_busy_timeout(store->db, 0); /* serving workers goes on; the queue waits */
     if ((code = sqlite3_exec(store->db, "BEGIN IMMEDIATE", NULL, NULL, NULL)) != SQLITE_OK) {
         return note_failure(store, code, now_ns, err);
@@ -649,6 +670,7 @@ ho_status ho_store_flush(ho_store *store, int64_t now_ns, bool force, ho_err *er
         ho_log(HO_LOG_WARN, "store", "writing again path=%s", store->path);
         store->paused[0] = '\0';
     }
+    note_commit(store, &begin);
     store->committed = store->queued;
     queue_clear(store);
     return HO_OK;
