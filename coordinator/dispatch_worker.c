@@ -120,7 +120,10 @@ void ho_dispatch_ready(ho_dispatch *d, int64_t worker, int slots, int lanes, int
     if (seat) {
         seat->ready = true;
         seat->slots = slots;
-        seat->lanes = lanes > 0 ? lanes : seat->lanes;
+        if (lanes > 0 && lanes != seat->lanes) {
+            seat->lanes = lanes;
+            (void)ho_store_put_worker_lanes(d->store, worker, lanes);
+        }
         seat->heard_ns = now_ns;
     }
 }

@@ -58,7 +58,7 @@ struct ho_server {
     int64_t lost;     /* workers given up */
     int interrupts;   /* signals so far */
     int signal_fd;
-    bool data_failed; /* a worker could not use the data */
+    bool data_failed;            /* a worker could not use the data */
     char last_bye[HO_WIRE_TEXT]; /* why the last worker left */
     bool stopping;               /* the workers have been told to leave */
     char data_reason[HO_WIRE_TEXT];

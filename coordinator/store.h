@@ -237,6 +237,8 @@ typedef struct ho_worker_row {
     bool local;
 } ho_worker_row;
 ho_status ho_store_put_worker(ho_store *store, const ho_worker_row *row);
+/* The number of agents it trains at once, known when it has the data. */
+ho_status ho_store_put_worker_lanes(ho_store *store, int64_t id, int64_t lanes);
 ho_status ho_store_put_worker_left(ho_store *store, int64_t id, const char *reason,
                                    int64_t finished, int64_t now_ns);
 

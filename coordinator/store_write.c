@@ -54,6 +54,7 @@
     X(WORKER, 1,                                                                                   \
       "INSERT INTO worker (id, name, host, pid, device, device_uuid, backend, version, lanes, "    \
       "local, curve_key, joined_ns) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")                  \
+    X(WORKER_LANES, 1, "UPDATE worker SET lanes = ?2 WHERE id = ?1")                               \
     X(WORKER_LEFT, 1,                                                                              \
       "UPDATE worker SET left_ns = ?2, leave_reason = ?3, finished = ?4 WHERE id = ?1")            \
     X(EVENT, 0,                                                                                    \
@@ -422,6 +423,14 @@ ho_status ho_store_put_worker(ho_store *store, const ho_worker_row *row)
     put_int(&d, row->local);
     put_text(&d, row->curve_key);
     put_int(&d, row->now_ns);
+    return row_put(store, &d);
+}
+
+ho_status ho_store_put_worker_lanes(ho_store *store, int64_t id, int64_t lanes)
+{
+    draft d = {.statement = STATEMENT_WORKER_LANES};
+    put_int(&d, id);
+    put_int(&d, lanes);
     return row_put(store, &d);
 }
 
