@@ -225,7 +225,9 @@ static ho_status check_kind(ho_store *store, ho_err *err)
 {
     int64_t tables = pragma_int(store->db, "SELECT count(*) FROM sqlite_master", -1);
     if (tables < 0) {
-        return ho_err_set(err, HO_ESTORE, "%s: not a study database: %s", store->path,
+        bool foreign = sqlite3_errcode(store->db) == SQLITE_NOTADB;
+        return ho_err_set(err, HO_ESTORE, "%s: %s: %s", store->path,
+                          foreign ? "not a study database" : "the database is damaged",
                           sqlite3_errmsg(store->db));
     }
     if (pragma_int(store->db, "PRAGMA application_id", 0) != HO_STORE_APPLICATION_ID) {

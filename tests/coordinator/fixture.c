@@ -7,13 +7,14 @@
 
 #include "check.h"
 
-const char fixture_toml[] = "[study]\nname = \"fixture\"\ntrials = 20\nobjective = [\"sharpe\"]\n"
-                            "[data]\npath = \"bars.csv\"\n"
-                            "[sampler]\nkind = \"random\"\n[pruner]\nkind = \"none\"\n"
-                            "[search]\n"
-                            "\"agent.algorithm\" = { choice = [\"dqn\", \"ppo\"] }\n"
-                            "\"barriers.stop_loss\" = { float = [10, 80] }\n"
-                            "\"ppo.clip\" = { float = [0.1, 0.3], when = { \"agent.algorithm\" = \"ppo\" } }\n";
+const char fixture_toml[] =
+    "[study]\nname = \"fixture\"\ntrials = 20\nobjective = [\"sharpe\"]\n"
+    "[data]\npath = \"bars.csv\"\n"
+    "[sampler]\nkind = \"random\"\n[pruner]\nkind = \"none\"\n"
+    "[search]\n"
+    "\"agent.algorithm\" = { choice = [\"dqn\", \"ppo\"] }\n"
+    "\"barriers.stop_loss\" = { float = [10, 80] }\n"
+    "\"ppo.clip\" = { float = [0.1, 0.3], when = { \"agent.algorithm\" = \"ppo\" } }\n";
 
 ho_study *fixture_study(const char *toml)
 {

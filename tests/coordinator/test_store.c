@@ -19,16 +19,28 @@ static void put_trial(ho_store *store, const ho_space *space, int64_t number, do
                     : choice == 1.0                           ? 0.2
                                                               : NAN;
     }
-    ho_trial_new row = {.number = number, .parent = -1, .now_ns = 5, .seeds = 1, .bracket = -1, .config = config};
+    ho_trial_new row = {
+        .number = number, .parent = -1, .now_ns = 5, .seeds = 1, .bracket = -1, .config = config};
     assert_int_equal(ho_store_put_trial(store, space, &row), HO_OK);
 }
 
 static void put_result(ho_store *store, int64_t number, double value, const double *returns)
 {
-    ho_window_result window = {.fold = 0, .seed = 0, .sessions = returns ? 3 : 0, .session_return = returns};
-    ho_trial_result r = {.number = number, .attempt = 1, .state = HO_TRIAL_COMPLETE, .objectives = 1,
-                         .value = {value}, .violation = NAN, .told_order = number + 1, .worker = -1,
-                         .finished_ns = 9, .epochs = 4, .train_s = 1.5, .windows = 1, .window = &window};
+    ho_window_result window = {
+        .fold = 0, .seed = 0, .sessions = returns ? 3 : 0, .session_return = returns};
+    ho_trial_result r = {.number = number,
+                         .attempt = 1,
+                         .state = HO_TRIAL_COMPLETE,
+                         .objectives = 1,
+                         .value = {value},
+                         .violation = NAN,
+                         .told_order = number + 1,
+                         .worker = -1,
+                         .finished_ns = 9,
+                         .epochs = 4,
+                         .train_s = 1.5,
+                         .windows = 1,
+                         .window = &window};
     window.metrics.value[HO_METRIC_CALMAR] = NAN;
     window.metrics.reason[HO_METRIC_CALMAR] = HO_REASON_NO_DRAWDOWN;
     window.metrics.value[HO_METRIC_SHARPE] = value;
@@ -49,12 +61,16 @@ static void the_schema_has_a_column_for_every_metric(void **state)
     fixture_path(path, sizeof path);
     ho_store *store = fixture_store(path, study, 20);
     for (int i = 0; i < HO_METRIC_COUNT; i++) {
-        (void)snprintf(sql, sizeof sql, "SELECT count(\"%s\") + (SELECT count(\"%s\") FROM baseline) FROM fold_result",
-                       names[i], names[i]);
+        (void)snprintf(
+            sql, sizeof sql,
+            "SELECT count(\"%s\") + (SELECT count(\"%s\") FROM baseline) FROM fold_result",
+            names[i], names[i]);
         assert_int_equal(fixture_count(store, sql), 0);
     }
-    assert_int_equal(fixture_count(store, "SELECT count(*) FROM pragma_table_list WHERE type = 'table' AND "
-                                          "name NOT LIKE 'sqlite_%' AND strict = 0"), 0);
+    assert_int_equal(
+        fixture_count(store, "SELECT count(*) FROM pragma_table_list WHERE type = 'table' AND "
+                             "name NOT LIKE 'sqlite_%' AND strict = 0"),
+        0);
     ho_store_close(&store);
     ho_study_free(&study);
 }
@@ -73,12 +89,20 @@ static void a_result_is_one_transaction_with_its_values(void **state)
     assert_true(ho_store_committed(store) < ho_store_queued(store));
     fixture_flush(store);
     assert_int_equal(ho_store_committed(store), ho_store_queued(store));
-    assert_int_equal(fixture_count(store, "SELECT count(*) FROM trial t JOIN trial_value v ON v.trial = t.number "
-                                          "WHERE t.state = 'COMPLETE' AND v.value = 1.25"), 1);
+    assert_int_equal(
+        fixture_count(store,
+                      "SELECT count(*) FROM trial t JOIN trial_value v ON v.trial = t.number "
+                      "WHERE t.state = 'COMPLETE' AND v.value = 1.25"),
+        1);
     assert_int_equal(fixture_count(store, "SELECT length(returns) FROM fold_result"), 24);
-    assert_int_equal(fixture_count(store, "SELECT calmar IS NULL AND json_extract(reasons, '$.calmar') = "
-                                          "'no_drawdown' FROM fold_result"), 1);
-    assert_int_equal(fixture_count(store, "SELECT \"agent.algorithm\" = 'ppo' AND \"ppo.clip\" = 0.2 FROM trial_wide"), 1);
+    assert_int_equal(fixture_count(store,
+                                   "SELECT calmar IS NULL AND json_extract(reasons, '$.calmar') = "
+                                   "'no_drawdown' FROM fold_result"),
+                     1);
+    assert_int_equal(
+        fixture_count(store,
+                      "SELECT \"agent.algorithm\" = 'ppo' AND \"ppo.clip\" = 0.2 FROM trial_wide"),
+        1);
     assert_int_equal(fixture_count(store, "SELECT trial FROM leaderboard WHERE rank = 1"), 0);
     ho_store_close(&store);
     ho_study_free(&study);
@@ -186,8 +210,12 @@ static void a_full_disk_keeps_results_in_memory_until_there_is_space(void **stat
     assert_int_equal(fixture_count(store, "SELECT count(*) FROM trial"), 0);
     (void)fixture_count(store, "PRAGMA max_page_count = 1000000");
     fixture_flush(store);
-    assert_int_equal(fixture_count(store, "SELECT count(*) FROM trial WHERE state = 'COMPLETE'"), 200);
-    assert_int_equal(fixture_count(store, "SELECT count(*) FROM pragma_integrity_check WHERE integrity_check = 'ok'"), 1);
+    assert_int_equal(fixture_count(store, "SELECT count(*) FROM trial WHERE state = 'COMPLETE'"),
+                     200);
+    assert_int_equal(
+        fixture_count(store,
+                      "SELECT count(*) FROM pragma_integrity_check WHERE integrity_check = 'ok'"),
+        1);
     ho_store_close(&store);
     ho_study_free(&study);
 }
@@ -236,11 +264,24 @@ static void a_reader_can_read_while_the_writer_writes_and_cannot_write(void **st
 {
     (void)state;
     static const char *const writes[] = {
-        "DELETE FROM trial", "UPDATE study SET name = 'x'", "INSERT INTO event VALUES (1, 1, 'a', 0, 0, 0, 'b')",
-        "DROP TABLE trial", "CREATE TABLE x (a)", "CREATE TEMP TABLE x (a)", "ATTACH 'other.db' AS o",
-        "PRAGMA user_version = 9", "PRAGMA writable_schema = 1", "PRAGMA journal_mode = DELETE", "VACUUM",
-        "VACUUM INTO 'copy.db'", "REINDEX", "SELECT load_extension('x')", "BEGIN IMMEDIATE",
-        "UPDATE sqlite_master SET sql = ''", "DETACH main", "SAVEPOINT a",
+        "DELETE FROM trial",
+        "UPDATE study SET name = 'x'",
+        "INSERT INTO event VALUES (1, 1, 'a', 0, 0, 0, 'b')",
+        "DROP TABLE trial",
+        "CREATE TABLE x (a)",
+        "CREATE TEMP TABLE x (a)",
+        "ATTACH 'other.db' AS o",
+        "PRAGMA user_version = 9",
+        "PRAGMA writable_schema = 1",
+        "PRAGMA journal_mode = DELETE",
+        "VACUUM",
+        "VACUUM INTO 'copy.db'",
+        "REINDEX",
+        "SELECT load_extension('x')",
+        "BEGIN IMMEDIATE",
+        "UPDATE sqlite_master SET sql = ''",
+        "DETACH main",
+        "SAVEPOINT a",
     };
     char path[64];
     ho_err err = {0};
@@ -336,15 +377,19 @@ static void an_older_file_is_migrated_after_a_backup_copy(void **state)
     struct stat info;
     fixture_path(path, sizeof path);
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db, "CREATE TABLE a (one); INSERT INTO a VALUES (1); PRAGMA user_version = 1", NULL,
-                                  NULL, NULL), SQLITE_OK);
+    assert_int_equal(
+        sqlite3_exec(db, "CREATE TABLE a (one); INSERT INTO a VALUES (1); PRAGMA user_version = 1",
+                     NULL, NULL, NULL),
+        SQLITE_OK);
     CHECK_OK(ho_store_migrate(db, path, steps, 3, 3, &err), &err);
-    assert_int_equal(sqlite3_exec(db, "SELECT one, two, three FROM a", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "SELECT one, two, three FROM a", NULL, NULL, NULL),
+                     SQLITE_OK);
     (void)snprintf(copy, sizeof copy, "%s.v1.bak", path);
     assert_int_equal(stat(copy, &info), 0);
     /* a step that fails changes nothing, not even the steps before it */
     assert_int_equal(sqlite3_exec(db, "PRAGMA user_version = 2", NULL, NULL, NULL), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db, "ALTER TABLE a DROP COLUMN three", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "ALTER TABLE a DROP COLUMN three", NULL, NULL, NULL),
+                     SQLITE_OK);
     CHECK_STATUS(ho_store_migrate(db, path, steps, 3, 4, &err), HO_ESTORE);
     assert_int_not_equal(sqlite3_exec(db, "SELECT three FROM a", NULL, NULL, NULL), SQLITE_OK);
     CHECK_STATUS(ho_store_migrate(db, path, steps, 3, 1, &err), HO_ESTORE);
@@ -362,14 +407,16 @@ static void network_filesystems_are_known_and_use_a_rollback_journal(void **stat
     assert_true(ho_store_is_network(0x6969));
     assert_true(ho_store_is_network((long)0xFF534D42));
     assert_true(ho_store_is_network(0x0BD00BD0));
-    assert_false(ho_store_is_network(0xEF53)); /* ext4 */
+    assert_false(ho_store_is_network(0xEF53));     /* ext4 */
     assert_false(ho_store_is_network(0x01021994)); /* tmpfs */
     options.create = true;
     options.rollback = true;
     fixture_path(path, sizeof path);
     CHECK_OK(ho_store_open(&store, path, &options, &err), &err);
     assert_true(ho_store_is_rollback(store));
-    assert_int_equal(fixture_count(store, "SELECT count(*) FROM pragma_journal_mode WHERE journal_mode = 'wal'"), 0);
+    assert_int_equal(
+        fixture_count(store, "SELECT count(*) FROM pragma_journal_mode WHERE journal_mode = 'wal'"),
+        0);
     ho_store_close(&store);
 }
 
@@ -396,7 +443,8 @@ static void a_read_only_medium_is_read_as_it_lies(void **state)
     ho_study_free(&study);
 }
 
-/* A torn WAL: what was committed before the tear is there, what is behind it is gone, nothing else. */
+/* A torn WAL: what was committed before the tear is there, what is behind it is gone, nothing else.
+ */
 static void a_torn_wal_loses_only_the_torn_commit(void **state)
 {
     (void)state;
@@ -443,9 +491,10 @@ static ho_status see(const ho_stored_trial *t, void *user)
 static void old_trials_are_read_in_a_changed_space(void **state)
 {
     (void)state;
-    static const char changed[] = "[study]\nname = \"fixture\"\n[data]\npath = \"bars.csv\"\n[search]\n"
-                                  "\"barriers.stop_loss\" = { float = [10, 21.5] }\n"
-                                  "\"agent.algorithm\" = { choice = [\"ppo\", \"dqn\"] }\n";
+    static const char changed[] =
+        "[study]\nname = \"fixture\"\n[data]\npath = \"bars.csv\"\n[search]\n"
+        "\"barriers.stop_loss\" = { float = [10, 21.5] }\n"
+        "\"agent.algorithm\" = { choice = [\"ppo\", \"dqn\"] }\n";
     char path[64];
     ho_err err = {0};
     seen s = {0};
