@@ -445,7 +445,8 @@ ho_status ho_dispatch_end(ho_dispatch *d, ho_trial_result *result, int64_t now_n
     d->finished_here++;
     if (slot->fits) {
         if ((rc = ho_sampler_tell(d->sampler, number, &told, err)) != HO_OK ||
-            (rc = ho_pruner_finish(d->pruner, number, told.state, err)) != HO_OK) {
+            (slot->reported &&
+             (rc = ho_pruner_finish(d->pruner, number, told.state, err)) != HO_OK)) {
             return rc;
         }
     }

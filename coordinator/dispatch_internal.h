@@ -25,6 +25,7 @@ typedef struct ho_slot {
     uint16_t strikes[HO_CAUSE_COUNT]; /* attempts that ended by the cause */
     bool fits;                        /* known to the sampler */
     bool paused;                      /* WAITING until the pruner promotes it */
+    bool reported;                    /* the pruner knows it */
     int64_t shunned_worker;           /* could not use the data; -1: none */
 } ho_slot;
 

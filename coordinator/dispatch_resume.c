@@ -152,7 +152,7 @@ typedef struct telling {
 static ho_status finish_next(telling *t)
 {
     const record *r = t->told[t->next++];
-    if (!t->d->slot[r->number].fits) {
+    if (!t->d->slot[r->number].fits || !t->d->slot[r->number].reported) {
         return HO_OK;
     }
     return ho_pruner_finish(t->d->pruner, r->number,
@@ -183,6 +183,7 @@ static ho_status retell_report(int64_t trial, int64_t step, double value, int64_
         slot->last_step = step;
         memcpy(slot->value, values, sizeof slot->value);
     }
+    slot->reported = true;
     rc = ho_pruner_report(t->d->pruner, trial, step, values, &decision, t->err);
     if (rc == HO_OK && decision.verdict == HO_VERDICT_PAUSE && slot->state == HO_TRIAL_WAITING) {
         slot->paused = true;

@@ -265,6 +265,7 @@ ho_status ho_dispatch_report(ho_dispatch *d, int64_t worker, const ho_report_in 
         return HO_OK;
     }
     if (slot->fits) {
+        slot->reported = true;
         rc = ho_pruner_report(d->pruner, report->number, report->step, report->value, &decision,
                               err);
         if (rc != HO_OK) {
