@@ -84,12 +84,12 @@ static void take_sample(ho_csv_detector *s)
     }
 }
 
-/* Most frequent number of fields in the sample's later part, and how many lines have it. */
-static int modal_fields(ho_csv_detector *s, int *agreeing)
+/* Most frequent number of fields in the sample's later part, and whether most have it. */
+static int modal_fields(ho_csv_detector *s, bool *agreeing)
 {
     int first = s->lines > 2 * HO_CSV_HEAD ? HO_CSV_HEAD
-                : s->lines > 4             ? s->lines / 2
-                                           : s->lines - 1;
+                : s->lines > 6             ? s->lines / 2
+                                           : s->lines > 1;
     int best = 0, best_count = 0;
     int count[HO_CSV_FIELDS + 1] = {0};
     for (int i = first; i < s->lines; ++i) {
@@ -99,7 +99,8 @@ static int modal_fields(ho_csv_detector *s, int *agreeing)
             best = n;
         }
     }
-    *agreeing = 100 * best_count / (s->lines - first);
+    int lines = s->lines - first;
+    *agreeing = best_count * 100 >= lines * (lines < 10 ? 50 : 80);
     return best;
 }
 
@@ -124,13 +125,13 @@ static ho_status find_separator(ho_csv_detector *s)
     char best = '\0';
     int best_fields = 1;
     for (size_t i = 0; i < sizeof candidates; ++i) {
-        int agreeing = 0;
+        bool agreeing = false;
         s->d->separator = candidates[i];
         int n = modal_fields(s, &agreeing);
-        if (n >= 5 && agreeing >= 80) { /* time and four prices: the first that fits */
+        if (n >= 5 && agreeing) { /* time and four prices: the first that fits */
             return HO_OK;
         }
-        if (n > best_fields && agreeing >= 80) {
+        if (n > best_fields && agreeing) {
             best = candidates[i];
             best_fields = n;
         }
