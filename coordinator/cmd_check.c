@@ -37,7 +37,7 @@ int ho_cmd_check(int argc, char **argv)
         return ho_exit_code(rc);
     }
     if ((rc = ho_setup_load(&setup, args.item[0], &set, &err)) != HO_OK) {
-        err.code = rc == HO_EIO ? HO_EUSAGE : rc;
+        err.code = rc;
         return ho_exit_report(&err);
     }
     int warnings = ho_check_print(stdout, &setup, all);

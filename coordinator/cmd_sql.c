@@ -48,6 +48,16 @@ static char *read_all(FILE *in)
     return text;
 }
 
+static ho_status refused(ho_store *store, const char *near, ho_err *err)
+{
+    sqlite3 *db = ho_store_db(store);
+    int code = sqlite3_errcode(db) & 0xff;
+    bool write = code == SQLITE_AUTH || code == SQLITE_READONLY;
+    return ho_err_set(err, HO_EUSAGE, "%s%s%s%.40s%s", sqlite3_errmsg(db),
+                      write ? ": `hyperopt sql` only reads" : "", near ? ", near \"" : "",
+                      near ? near : "", near ? "\"" : "");
+}
+
 /* Every statement of the text, one after the other. */
 static ho_status run_all(ho_store *store, const char *sql, ho_output_format format, ho_err *err)
 {
@@ -59,15 +69,14 @@ static ho_status run_all(ho_store *store, const char *sql, ho_output_format form
         const char *next = NULL;
         if (sqlite3_prepare_v2(ho_store_db(store), rest, -1, &statement, &next) != SQLITE_OK) {
             int at = sqlite3_error_offset(ho_store_db(store));
-            bool denied = sqlite3_errcode(ho_store_db(store)) == SQLITE_AUTH;
-            rc = ho_err_set(err, HO_EUSAGE, "%s%s%s%.40s%s", sqlite3_errmsg(ho_store_db(store)),
-                            denied ? ": `hyperopt sql` only reads" : "", at >= 0 ? ", near \"" : "",
-                            at >= 0 ? rest + at : "", at >= 0 ? "\"" : "");
+            rc = refused(store, at >= 0 ? rest + at : NULL, err);
         } else if (statement) {
             if (any && format != HO_OUTPUT_CSV) {
                 (void)printf("\n");
             }
-            rc = ho_output_rows(stdout, statement, format, err);
+            if ((rc = ho_output_rows(stdout, statement, format, err)) == HO_ESTORE) {
+                rc = refused(store, NULL, err);
+            }
             any = true;
         }
         (void)sqlite3_finalize(statement);

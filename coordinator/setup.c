@@ -56,7 +56,8 @@ static ho_status find_files(ho_setup *s, ho_err *err)
         const char *written = ho_settings_list_str(s->study->settings, HO_KEY_DATA_PATH, i);
         if ((rc = ho_study_path(s->study, written, path, sizeof path, err)) != HO_OK ||
             (rc = ho_sha256_file(path, f->sha256, &f->size, err)) != HO_OK) {
-            return rc == HO_EIO ? ho_err_prefix(err, "data.path") : rc;
+            (void)ho_err_prefix(err, "%s: data.path", s->study->source);
+            return rc == HO_EIO ? HO_EDATA : rc;
         }
         (void)snprintf(f->path, sizeof f->path, "%s", realpath(path, absolute) ? absolute : path);
         s->file_count++;
@@ -86,6 +87,9 @@ static ho_status load_market(ho_setup *s, ho_err *err)
     s->columns = features.F;
     rc = ho_folds_plan(&spec, features.warmup, s->bars.count, s->bars.session, features.split,
                        &s->folds, err);
+    if (rc != HO_OK) {
+        (void)ho_err_prefix(err, "%s", s->study->source);
+    }
 out:
     ho_features_free(&features);
     free(path);
@@ -109,6 +113,9 @@ ho_status ho_setup_load(ho_setup *out, const char *path, const ho_option_list *s
 {
     memset(out, 0, sizeof *out);
     ho_status rc = ho_study_load(path, &out->study, err);
+    if (rc == HO_EIO) {
+        rc = HO_EUSAGE; /* for the exit code: the command names a file that is not there */
+    }
     return rc == HO_OK ? load_rest(out, set, err) : rc;
 }
 

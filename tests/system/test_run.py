@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""hyperopt run, from the study file to what a person reads, with both real programs."""
+import json
+import os
+import pty
+import re
+import select
+import shutil
+import signal
+import subprocess
+
+import harness
+from harness import HYPEROPT, study_text
+
+
+class Run(harness.SystemTest):
+    def test_a_study_completes_and_shows_its_leaderboard_beside_the_baselines(self):
+        self.write(study_text(trials=5))
+        done = self.hyperopt("run", "t.toml")
+        for word in ("finished", "buy-and-hold", "flat", "random", "hyperopt best t.db", "drawdown"):
+            self.assertIn(word, done.stdout)
+        self.assertEqual(self.states(), {"COMPLETE": 5})
+        self.assertEqual(self.one("SELECT count(*) FROM fold_result WHERE fold >= 0"), 10)
+        self.assertEqual(self.one("SELECT count(*) FROM fold_result WHERE fold = -1 AND sharpe IS NOT NULL"), 5)
+        self.assertEqual(self.one("SELECT count(*) FROM baseline WHERE policy = 'buy_and_hold'"), 3)
+        self.assertEqual(self.one("SELECT count(*) FROM report"), 10)
+        self.assertGreater(self.one("SELECT min(length(returns)) FROM fold_result WHERE fold >= 0"), 0)
+        self.assertEqual(self.one("SELECT state FROM study"), "finished")
+        self.assertIntact()
+
+    def test_running_again_adds_nothing_and_trials_adds(self):
+        self.write(study_text(trials=3))
+        self.hyperopt("run", "t.toml")
+        before = self.query("SELECT number, finished_ns FROM trial")
+        done = self.hyperopt("run", "t.toml")
+        self.assertIn("has ended already", done.stdout)
+        self.assertEqual(self.query("SELECT number, finished_ns FROM trial"), before)
+        self.hyperopt("run", "t.toml", "--trials", 2)
+        self.assertEqual(self.states(), {"COMPLETE": 5})
+        self.hyperopt("run", "t.toml")
+        self.assertEqual(self.states(), {"COMPLETE": 5})
+
+    def test_an_interrupt_drains_and_the_same_command_resumes(self):
+        self.write(study_text(trials=12, epochs=20))
+        run = self.start("run", "t.toml")
+        self.until(lambda: self.one("SELECT count(*) FROM trial WHERE state = 'COMPLETE'") >= 2, "two trials", run)
+        workers = self.children(run)
+        run.send_signal(signal.SIGINT)
+        self.wait(run, 130)
+        self.assertNoWorkers(workers)
+        states = self.states()
+        self.assertNotIn("RUNNING", states)
+        self.assertGreaterEqual(states["COMPLETE"], 2)
+        self.assertEqual(self.one("SELECT state FROM study"), "interrupted")
+        self.hyperopt("run", "t.toml")
+        self.assertEqual(self.states(), {"COMPLETE": 12})
+        self.assertIntact()
+
+    def test_a_second_interrupt_stops_now_and_leaves_no_running_row(self):
+        self.write(study_text(trials=4, epochs=2000))
+        run = self.start("run", "t.toml")
+        self.until(lambda: self.one("SELECT count(*) FROM report") >= 1, "a report", run)
+        workers = self.children(run)
+        run.send_signal(signal.SIGINT)
+        self.until(lambda: run.poll() is not None or not run.send_signal(signal.SIGINT), "second interrupt")
+        self.wait(run, 130)
+        self.assertNoWorkers(workers)
+        self.assertNotIn("RUNNING", self.states())
+
+    def test_sigterm_is_taken_like_an_interrupt(self):
+        self.write(study_text(trials=50, epochs=10))
+        run = self.start("run", "t.toml")
+        self.until(lambda: self.one("SELECT count(*) FROM trial WHERE state = 'COMPLETE'") >= 1, "a trial", run)
+        run.send_signal(signal.SIGTERM)
+        self.wait(run, 130)
+        self.assertNotIn("RUNNING", self.states())
+
+    def test_a_second_coordinator_is_refused(self):
+        self.write(study_text(trials=50, epochs=10))
+        run = self.start("run", "t.toml")
+        self.until(lambda: self.one("SELECT count(*) FROM trial") >= 1, "a trial", run)
+        done = self.hyperopt("run", "t.toml", code=4)
+        self.assertIn("another coordinator", done.stderr)
+        self.assertIn(str(run.pid), done.stderr)
+
+    def test_the_same_seed_gives_the_same_trials_with_one_and_with_two_workers(self):
+        self.write(study_text(trials=8, epochs=3, study="deterministic = true\nparallel = 3"))
+        boards = []
+        for db, workers in (("a.db", 1), ("b.db", 1), ("c.db", 2)):
+            self.hyperopt("run", "t.toml", "--database", db, "--workers", workers)
+            boards.append((self.query("SELECT * FROM leaderboard".replace("*", "rank, trial, value, sharpe, "
+                                      "total_return, max_drawdown, trades"), db),
+                           self.query("SELECT trial, param, value FROM param ORDER BY trial, param", db),
+                           self.query("SELECT trial, fold, seed, hex(returns) FROM fold_result ORDER BY 1, 2, 3", db)))
+        self.assertEqual(boards[0], boards[1])
+        self.assertEqual(boards[0], boards[2])
+        self.assertEqual(len(boards[0][1]), 16)
+
+    def test_sql_cannot_write(self):
+        self.write(study_text(trials=1))
+        self.hyperopt("run", "t.toml")
+        for sql in ("DELETE FROM trial", "UPDATE study SET name = 'x'", "DROP VIEW leaderboard", "VACUUM",
+                    "PRAGMA user_version = 3", "ATTACH 'o.db' AS o", "CREATE TABLE x (a)"):
+            done = self.hyperopt("sql", "t.db", sql, code=1)
+            self.assertIn("hyperopt:", done.stderr)
+        self.assertEqual(self.states(), {"COMPLETE": 1})
+
+    def test_output_formats_say_the_same(self):
+        self.write(study_text(trials=3))
+        self.hyperopt("run", "t.toml")
+        sql = "SELECT trial, value, 'a,\"b\"' AS text, NULL AS empty FROM leaderboard ORDER BY trial"
+        rows = json.loads(self.hyperopt("sql", "t.db", sql, "--format", "json").stdout)
+        self.assertEqual([row["trial"] for row in rows], [0, 1, 2])
+        self.assertIsNone(rows[0]["empty"])
+        csv = self.hyperopt("sql", "t.db", sql, "--format", "csv").stdout.splitlines()
+        self.assertEqual(csv[0], "trial,value,text,empty")
+        self.assertEqual(float(csv[1].split(",")[1]), rows[0]["value"])
+        self.assertTrue(csv[1].endswith('"a,""b""",'))
+        self.assertIn("| trial |", self.hyperopt("sql", "t.db", sql, "--format", "markdown").stdout)
+        for name in re.findall(r"^  @([a-z-]+)", self.hyperopt("sql", "t.db").stdout, re.M):
+            self.hyperopt("sql", "t.db", "@" + name)
+        self.hyperopt("sql", "t.db", "@no-such-query", code=1)
+
+    def test_best_prints_toml_that_runs(self):
+        self.write(study_text(trials=3))
+        self.hyperopt("run", "t.toml")
+        toml = self.hyperopt("best", "t.db", "--toml").stdout
+        self.assertIn("learning_rate = ", toml)
+        self.assertIn("[barriers]\nstop_loss = ", toml)
+        shown = self.hyperopt("show", "t.db", "1").stdout
+        self.assertIn("trial 1: COMPLETE", shown)
+        self.assertIn("buy-and-hold", shown)
+        self.hyperopt("show", "t.db", "99", code=1)
+        self.assertIn("finished", self.hyperopt("status", "t.db").stdout)
+
+    # optuna 1859: a log is not flooded, and has no control characters
+    def test_a_log_gets_plain_lines(self):
+        self.write(study_text(trials=4))
+        done = self.hyperopt("run", "t.toml")
+        self.assertNotRegex(done.stderr + done.stdout, r"[\x00-\x08\x0b-\x1f\x7f]")
+        self.assertIn("4/4", done.stderr)
+        self.assertLess(len(done.stderr.splitlines()), 30)
+
+    def run_on_terminal(self, env):
+        pid, fd = pty.fork()
+        if pid == 0:
+            os.chdir(self.dir)
+            os.environ.update(env)
+            os.execv(HYPEROPT, [HYPEROPT, "run", "t.toml"])
+        text = b""
+        while True:
+            try:
+                ready, _, _ = select.select([fd], [], [], harness.HANG)
+                part = os.read(fd, 65536) if ready else b""
+            except OSError:
+                part = b""
+            if not part:
+                break
+            text += part
+        _, status = os.waitpid(pid, 0)
+        os.close(fd)
+        self.assertEqual(os.waitstatus_to_exitcode(status), 0, text)
+        return text.decode()
+
+    def test_a_terminal_gets_a_bar_and_no_color_is_honoured(self):
+        self.write(study_text(trials=4))
+        text = self.run_on_terminal({"TERM": "xterm", "NO_COLOR": ""})
+        self.assertIn("\r\x1b[K", text)
+        self.assertIn("\x1b[32m[", text)
+        self.hyperopt("run", "t.toml", "--trials", 1)
+        os.unlink(self.dir / "t.db")
+        text = self.run_on_terminal({"TERM": "xterm", "NO_COLOR": "1"})
+        self.assertIn("[####", text)
+        self.assertNotIn("\x1b[32m", text)
+        os.unlink(self.dir / "t.db")
+        self.assertNotIn("\x1b", self.run_on_terminal({"TERM": "dumb", "NO_COLOR": ""}))
+
+    def test_a_trial_that_cannot_run_is_a_failed_row_with_a_reason(self):
+        # one lot costs more than the capital for some of the values
+        self.write(study_text(trials=6, search='"env.max_exposure" = { float = [0.000001, 0.9] }',
+                              more="[instrument]\nlot = 500000"))
+        self.hyperopt("run", "t.toml")
+        states = self.states()
+        self.assertEqual(sum(states.values()), 6)
+        self.assertGreater(states.get("FAILED", 0), 0)
+        self.assertEqual(self.one("SELECT count(*) FROM trial WHERE state = 'FAILED' AND "
+                                  "(fail_reason IS NULL OR fail_class IS NULL)"), 0)
+
+    def test_a_changed_study_needs_allow_change_and_shows_the_difference(self):
+        self.write(study_text(trials=3))
+        self.hyperopt("run", "t.toml")
+        text = study_text(trials=5).replace("[10, 80]", "[10, 60]").replace("batch = 32", "batch = 16")
+        self.write(text)
+        done = self.hyperopt("run", "t.toml", code=1)
+        self.assertIn("barriers.stop_loss", done.stderr)
+        self.assertIn("dqn.batch: 32 -> 16", done.stderr)
+        self.assertIn("--allow-change", done.stderr)
+        self.assertEqual(self.states(), {"COMPLETE": 3})
+        self.hyperopt("run", "t.toml", "--allow-change")
+        self.assertEqual(self.states(), {"COMPLETE": 5})
+        self.assertEqual(self.one("SELECT count(*) FROM event WHERE kind = 'change'"), 1)
+        # what may change freely needs no flag
+        self.write(text.replace("trials = 5", "trials = 6"))
+        self.hyperopt("run", "t.toml")
+        self.assertEqual(self.states(), {"COMPLETE": 6})
+
+    def test_without_a_worker_program_the_run_says_so(self):
+        self.write(study_text())
+        lonely = self.dir / "hyperopt"
+        shutil.copy(HYPEROPT, lonely)
+        done = subprocess.run([str(lonely), "run", "t.toml"], cwd=self.dir, capture_output=True, text=True,
+                              env={**os.environ, "PATH": "/nowhere"}, timeout=harness.HANG)
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn("hyperopt-worker", done.stderr)
+
+    def test_every_command_has_help_with_examples(self):
+        names = re.findall(r"^  ([a-z-]+)  +\S", self.hyperopt("--help").stdout, re.M)
+        self.assertIn("run", names)
+        for name in names:
+            text = self.hyperopt(name, "--help").stdout
+            self.assertIn(f"usage: hyperopt {name}", text)
+            self.assertIn("Exit codes:", text)
+            self.assertEqual(self.hyperopt("help", name).stdout, text)
+            self.hyperopt(name, "--no-such-option", code=1)
+        self.assertIn("0.1", self.hyperopt("--version").stdout)
+        self.hyperopt("no-such-command", code=1)
+
+
+if __name__ == "__main__":
+    harness.main()
