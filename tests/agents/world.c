@@ -149,9 +149,10 @@ double world_score(world *w, ho_cohort *cohort, int slot, const ho_env_config *e
     ho_backtest_request request = {.policy = actions ? HO_POLICY_ACTIONS : HO_POLICY_GREEDY,
                                    .slots = {slot},
                                    .slot_count = actions ? 0 : 1,
-                                   .window = {0, w->T},
+                                   .window = {w->T / 2, w->T},
                                    .env = env,
-                                   .actions = actions};
+                                   .actions = actions ? actions + w->T / 2 : NULL,
+                                   .want = HO_WANT_TRADES | HO_WANT_BARS};
     CHECK_OK(ho_backtest(w->market, cohort, &request, 1, &own, &err), &err);
     const double score = log(own.final_equity / own.initial_capital);
     if (result) {

@@ -40,7 +40,9 @@ ho_cohort_key world_key(const world *w, ho_algorithm algorithm);
 /* The lane of (trial, 0, 0): trains on all bars. */
 ho_lane_config world_lane(const world *w, const ho_cohort_key *key, uint64_t trial);
 
-/* Final log equity ratio of a backtest over all bars; the whole result in *result when not NULL
+/* Final log equity ratio of a backtest over the second half of the bars
+ * (actions: [T], NULL: the
+ * slot's greedy policy); the whole result in *result when not NULL
  * (the caller frees it). */
 double world_score(world *w, ho_cohort *cohort, int slot, const ho_env_config *env,
                    const uint8_t *actions, ho_backtest_result *result);
