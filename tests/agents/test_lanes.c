@@ -55,6 +55,21 @@ static world *open_world(int threads)
     return world_new(WORLD_SIGNAL, BARS, 3, HO_CURIOSITY_FEATURES, threads);
 }
 
+/* Forms that the backend under test does not have yet are said and left out. */
+static int supported(const form *f)
+{
+    ho_err err = {0};
+    size_t lane, fixed;
+    world *w = open_world(1);
+    const ho_cohort_key key = key_of(w, f);
+    const ho_status rc = ho_cohort_memory(w->backend, &key, &lane, &fixed, &err);
+    world_free(&w);
+    if (rc == HO_EUNSUPPORTED) {
+        print_message("%s: %s\n", f->name, err.text);
+    }
+    return rc != HO_EUNSUPPORTED;
+}
+
 static ho_lane_config lane_of(const world *w, const ho_cohort_key *key, uint64_t trial)
 {
     ho_lane_config lane = world_lane(w, key, trial);
@@ -115,6 +130,9 @@ static void a_lane_has_the_same_bits_alone_in_any_slot_and_beside_others(void **
     (void)state;
     ho_epoch_stat stat[8];
     for (int f = 0; f < FORMS; f++) {
+        if (!supported(&forms[f])) {
+            continue;
+        }
         world *one = open_world(1), *four = open_world(4);
         const ho_cohort_key key = key_of(one, &forms[f]);
         const ho_lane_config lane = lane_of(one, &key, 11);
@@ -154,6 +172,9 @@ static void resuming_is_bit_identical_to_not_having_stopped(void **state)
     ho_err err;
     ho_epoch_stat through, resumed;
     for (int f = 0; f < FORMS; f++) {
+        if (!supported(&forms[f])) {
+            continue;
+        }
         world *w = open_world(2);
         const ho_cohort_key key = key_of(w, &forms[f]);
         const ho_lane_config lane = lane_of(w, &key, 5);
@@ -181,6 +202,9 @@ static void a_lane_driven_to_nan_fails_alone(void **state)
     (void)state;
     ho_epoch_stat stat[3];
     for (int f = 0; f < FORMS; f++) {
+        if (!supported(&forms[f])) {
+            continue;
+        }
         world *w = open_world(2);
         const ho_cohort_key key = key_of(w, &forms[f]);
         const ho_lane_config good = lane_of(w, &key, 5);
@@ -216,7 +240,7 @@ static void a_damaged_checkpoint_is_refused_and_leaves_the_slot_free(void **stat
     ho_err err;
     ho_epoch_stat stat[2];
     world *w = open_world(1);
-    const ho_cohort_key key = key_of(w, &forms[2]);
+    const ho_cohort_key key = key_of(w, &forms[supported(&forms[2]) ? 2 : 0]);
     ho_cohort_key other_key = key;
     other_key.hidden1 = 16;
     const ho_lane_config lane = lane_of(w, &key, 5);
@@ -252,6 +276,9 @@ static void a_copied_lane_has_the_weights_and_moments_but_its_own_numbers(void *
     ho_err err;
     ho_epoch_stat stat[2];
     for (int f = 0; f < FORMS; f++) {
+        if (!supported(&forms[f])) {
+            continue;
+        }
         world *w = open_world(1);
         const ho_cohort_key key = key_of(w, &forms[f]);
         ho_lane_config a = lane_of(w, &key, 1), b = lane_of(w, &key, 2);
@@ -284,6 +311,9 @@ static void exported_weights_act_alike_in_another_lane(void **state)
     ho_err err;
     ho_epoch_stat stat[2];
     for (int f = 0; f < FORMS; f++) {
+        if (!supported(&forms[f])) {
+            continue;
+        }
         world *w = open_world(1);
         const ho_cohort_key key = key_of(w, &forms[f]);
         const ho_lane_config a = lane_of(w, &key, 1), b = lane_of(w, &key, 2);
@@ -319,6 +349,9 @@ static void an_epoch_reports_what_happened(void **state)
     (void)state;
     ho_epoch_stat s;
     for (int f = 0; f < FORMS; f++) {
+        if (!supported(&forms[f])) {
+            continue;
+        }
         world *w = open_world(2);
         const ho_cohort_key key = key_of(w, &forms[f]);
         const ho_lane_config lane = lane_of(w, &key, 1);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "backend_choice.h"
 #include "check.h"
 #include "kernels/env/rng.h"
 
@@ -45,6 +46,13 @@ static void make_series(world *w, world_kind kind, uint64_t *state, double *log_
 
 world *world_new(world_kind kind, int64_t T, uint64_t seed, int F, int threads)
 {
+    const ho_backend_options options = test_backend_options(threads);
+    return world_new_on(kind, T, seed, F, &options);
+}
+
+world *world_new_on(world_kind kind, int64_t T, uint64_t seed, int F,
+                    const ho_backend_options *options)
+{
     ho_err err;
     world *w = calloc(1, sizeof *w);
     assert_non_null(w);
@@ -71,10 +79,7 @@ world *world_new(world_kind kind, int64_t T, uint64_t seed, int F, int threads)
         open_ns[t] = t * 60000000000;
         session[t] = (int32_t)(t / 100);
     }
-    ho_backend_options options = ho_backend_defaults();
-    options.kind = HO_BACKEND_CPU;
-    options.threads = threads;
-    CHECK_OK(ho_backend_open(&w->backend, &options, &err), &err);
+    CHECK_OK(ho_backend_open(&w->backend, options, &err), &err);
     const ho_market_data data = {.T = T,
                                  .F = F,
                                  .features = w->features,

@@ -29,6 +29,9 @@ typedef struct world {
 
 /* F >= WORLD_FEATURES columns; those beyond are noise. Fails the test on an error. */
 world *world_new(world_kind kind, int64_t T, uint64_t seed, int F, int threads);
+/* On a backend of one's choice: the same bars and features. */
+world *world_new_on(world_kind kind, int64_t T, uint64_t seed, int F,
+                    const ho_backend_options *options);
 void world_free(world **w);
 
 /* Costs, sizes and scales that fit the world; no impact. */

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "backend_choice.h"
 #include "check.h"
 #include "kernels/env/orders.h"
 #include "kernels/env/rng.h"
@@ -24,8 +25,7 @@ test_market *test_market_new(int64_t T)
     m->config.max_lots = 5;
     m->config.impact_coef = 0.0;
     ho_err err = {0};
-    ho_backend_options options = ho_backend_defaults();
-    options.threads = 1;
+    ho_backend_options options = test_backend_options(1);
     CHECK_OK(ho_backend_open(&m->backend, &options, &err), &err);
     return m;
 }

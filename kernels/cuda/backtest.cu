@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The backtest of the CUDA backend, host part: requests are grouped by the network that acts, their
+ * plans and inputs go up in one block of memory, all passes run side by side, and what was wanted
+ * comes back. Metrics are computed on the host from sums the passes kept and the session returns:
+ * a few hundred numbers a pass, whatever its length. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/cuda/backtest_kernels.h"
+#include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/pass.cuh"
+#include "kernels/metrics/metrics.h"
+
+#define NANOSECONDS_A_YEAR (365.25 * 86400.0 * 1e9)
+enum { DEFAULT_LENGTH = 500, TRADES_A_STEP = 2 };
+
+static int is_network(const ho_backtest_request *r)
+{
+    return r->policy <= HO_POLICY_CONFIDENCE;
+}
+
+/* Everything of one call. Host arrays have n entries in execution order: networks, then rules. */
+typedef struct backtest_run {
+    cuda_market *market;
+    cuda_cohort *cohort; /* or NULL */
+    const ho_backtest_request *requests;
+    ho_backtest_result *results;
+    int n;
+    int *order; /* request of each pass */
+    pass_plan *plan;
+    pass_state *state;
+    pass_block *block;
+    int blocks, networks, ensemble;
+    uint8_t *device; /* one block of memory */
+    size_t bytes;
+} backtest_run;
+
+static void run_free(backtest_run *run)
+{
+    cudaFree(run->device);
+    free(run->order);
+    free(run->plan);
+    free(run->state);
+    free(run->block);
+    memset(run, 0, sizeof *run);
+}
+
+/* Members of a request: greedy looks at its first slot only. */
+static int members_of(const ho_backtest_request *r)
+{
+    return r->policy == HO_POLICY_GREEDY ? 1 : r->slot_count;
+}
+
+static int same_network(const ho_backtest_request *a, const ho_backtest_request *b)
+{
+    return a->policy == b->policy && members_of(a) == members_of(b) &&
+           memcmp(a->slots, b->slots, (size_t)members_of(a) * sizeof a->slots[0]) == 0;
+}
+
+/* Fills order and block: each request joins an open block of the same network. */
+static void group_requests(backtest_run *run)
+{
+    int *block_of = run->order + run->n; /* second half of the array: scratch */
+    for (int i = 0; i < run->n; i++) {
+        const ho_backtest_request *r = &run->requests[i];
+        block_of[i] = -1;
+        if (!is_network(r)) {
+            continue;
+        }
+        run->networks++;
+        run->ensemble |= members_of(r) > 1;
+        for (int b = run->blocks - 1; b >= 0 && block_of[i] < 0; b--) {
+            if (run->block[b].count < PASSES_BLOCK &&
+                same_network(&run->requests[run->block[b].first], r)) {
+                block_of[i] = b;
+            }
+        }
+        if (block_of[i] < 0) {
+            pass_block *b = &run->block[run->blocks];
+            b->first = i; /* a request of the block, until order is known */
+            b->policy = r->policy;
+            b->members = members_of(r);
+            memcpy(b->slots, r->slots, sizeof b->slots);
+            block_of[i] = run->blocks++;
+        }
+        run->block[block_of[i]].count++;
+    }
+    int at = 0;
+    for (int b = 0; b < run->blocks; b++) {
+        run->block[b].first = at;
+        at += run->block[b].count;
+        run->block[b].count = 0;
+    }
+    for (int i = 0; i < run->n; i++) {
+        if (block_of[i] >= 0) {
+            pass_block *b = &run->block[block_of[i]];
+            run->order[b->first + b->count++] = i;
+        } else {
+            run->order[at++] = i;
+        }
+    }
+}
+
+/* ---- device memory of a call ---- */
+
+/* Takes a slice of the block; without a base it only measures. */
+static void *take(backtest_run *run, size_t *at, size_t bytes)
+{
+    void *p = run->device ? run->device + *at : NULL;
+    *at += (bytes + 15) / 16 * 16;
+    return p;
+}
+
+static int64_t window_sessions(const ho_market_host *host, ho_window w)
+{
+    int64_t n = 1;
+    for (int64_t t = w.begin + 1; t < w.end; t++) {
+        n += host->session[t] != host->session[t - 1];
+    }
+    return n;
+}
+
+typedef struct run_slices {
+    pass_plan *plan;
+    pass_state *state;
+    pass_block *block;
+    uint8_t *sessions; /* first of the session arrays, which lie one after the other */
+} run_slices;
+
+/* Lays everything out; fills the plans' pointers once there is memory. */
+static size_t lay_out(backtest_run *run, run_slices *s)
+{
+    const ho_market_host *host = run->market->base.host;
+    size_t at = 0;
+    s->plan = (pass_plan *)take(run, &at, (size_t)run->n * sizeof(pass_plan));
+    s->state = (pass_state *)take(run, &at, (size_t)run->n * sizeof(pass_state));
+    s->block = (pass_block *)take(run, &at, (size_t)(run->blocks + 1) * sizeof(pass_block));
+    for (int i = 0; i < run->n; i++) {
+        const ho_backtest_request *r = &run->requests[run->order[i]];
+        pass_plan *p = &run->plan[i];
+        const size_t steps = (size_t)(r->window.end - r->window.begin - 1);
+        const size_t sessions = (size_t)window_sessions(host, r->window) + 1;
+        p->session_return = (double *)take(run, &at, sessions * sizeof(double));
+        p->session_bar = (int32_t *)take(run, &at, sessions * sizeof(int32_t));
+        p->ring = (uint32_t *)take(run, &at, HO_RING_WORDS_MAX * sizeof(uint32_t));
+        if (r->want & HO_WANT_BARS) {
+            p->equity = (double *)take(run, &at, (steps + 1) * sizeof(double));
+            p->bar_return = (double *)take(run, &at, steps * sizeof(double));
+        }
+        if (r->want & HO_WANT_ACTIONS) {
+            p->actions = (uint8_t *)take(run, &at, steps);
+        }
+        if (r->want & HO_WANT_TRADES) {
+            p->trade_room = (int64_t)steps * TRADES_A_STEP + 1;
+            p->trades = (ho_trade *)take(run, &at, (size_t)p->trade_room * sizeof(ho_trade));
+        }
+        if (r->policy == HO_POLICY_ACTIONS) {
+            p->rule.actions = (const uint8_t *)take(run, &at, steps);
+        }
+        if (r->policy == HO_POLICY_TARGETS) {
+            p->rule.targets = (const float *)take(run, &at, steps * sizeof(float));
+        }
+    }
+    return at;
+}
+
+/* ---- plans ---- */
+
+static ho_status make_plan(backtest_run *run, int i, ho_err *err)
+{
+    const ho_backtest_request *r = &run->requests[run->order[i]];
+    pass_plan *p = &run->plan[i];
+    ho_env_config config;
+    const double *sigma = NULL;
+    for (int k = 0; is_network(r) && k < r->slot_count; k++) {
+        if (!run->cohort->used[r->slots[k]]) {
+            return ho_err_set(err, HO_EINVAL, "slot %d holds no lane", r->slots[k]);
+        }
+    }
+    if (r->env) {
+        config = *r->env;
+    } else {
+        ho_lane_device lane;
+        ho_status rc = ho_cuda_status(cudaMemcpy(&lane, &run->cohort->learn.lane[r->slots[0]],
+                                                 sizeof lane, cudaMemcpyDeviceToHost),
+                                      "copy of a lane");
+        if (rc != HO_OK) {
+            return ho_cuda_err(rc, err);
+        }
+        config = run->cohort->config[r->slots[0]].env;
+        config.kelly_share = lane.env.config.kelly_share;
+    }
+    ho_rule_settings(r->policy, &config);
+    ho_status rc =
+        ho_cuda_market_sigma(run->market, run->market->base.host, config.sigma_window, &sigma, err);
+    if (rc != HO_OK) {
+        return rc;
+    }
+    const int length = run->cohort ? run->cohort->key.episode_length : DEFAULT_LENGTH;
+    p->lane = ho_env_lane_make(&config, r->window, length, 1, r->rng_key, sigma);
+    p->rule.policy = r->policy;
+    p->rule.momentum_bars = r->momentum_bars;
+    p->rule.random_turnover = r->random_turnover;
+    p->rule.random_exposure = r->random_exposure;
+    return HO_OK;
+}
+
+static ho_status put(void *to, const void *from, size_t bytes)
+{
+    return bytes ? ho_cuda_status(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice),
+                                  "input of a backtest")
+                 : HO_OK;
+}
+
+static ho_status get(void *to, const void *from, size_t bytes)
+{
+    return bytes ? ho_cuda_status(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost),
+                                  "result of a backtest")
+                 : HO_OK;
+}
+
+static ho_status upload(backtest_run *run, const run_slices *s)
+{
+    ho_status rc = put(s->plan, run->plan, (size_t)run->n * sizeof *run->plan);
+    rc = rc == HO_OK ? put(s->block, run->block, (size_t)run->blocks * sizeof *run->block) : rc;
+    for (int i = 0; i < run->n && rc == HO_OK; i++) {
+        const ho_backtest_request *r = &run->requests[run->order[i]];
+        const size_t steps = (size_t)(r->window.end - r->window.begin - 1);
+        if (r->policy == HO_POLICY_ACTIONS) {
+            rc = put((void *)run->plan[i].rule.actions, r->actions, steps);
+        } else if (r->policy == HO_POLICY_TARGETS) {
+            rc = put((void *)run->plan[i].rule.targets, r->targets, steps * sizeof(float));
+        }
+    }
+    return rc;
+}
+
+static ho_status launch(backtest_run *run, const run_slices *s, cudaStream_t stream)
+{
+    backtest_view v = {};
+    v.market = run->market->view;
+    v.plan = s->plan;
+    v.state = s->state;
+    v.block = s->block;
+    v.blocks = run->blocks;
+    v.rule_first = run->networks;
+    v.rules = run->n - run->networks;
+    v.ensemble = run->ensemble;
+    if (run->cohort) {
+        const ho_experience_view *e = &run->cohort->experience;
+        v.policy = e->policy;
+        v.features = e->features;
+        v.packed = e->packed;
+        v.exposure5 = e->exposure5;
+        v.state_columns = e->state_columns;
+        v.market_columns = e->market_columns;
+        v.shared_limit = e->shared_limit;
+    }
+    /* the weights may have moved since the last epoch packed them */
+    ho_status rc = run->blocks > 0 ? ho_policy_pack(&v.policy, run->cohort->learn.online,
+                                                    run->cohort->net.params, (uint8_t *)v.packed, 0,
+                                                    run->cohort->capacity, stream)
+                                   : HO_OK;
+    rc = rc == HO_OK ? ho_cuda_backtest_networks(&v, stream) : rc;
+    rc = rc == HO_OK ? ho_cuda_backtest_rules(&v, stream) : rc;
+    return rc == HO_OK ? ho_cuda_wait(stream, "backtest") : rc;
+}
+
+/* ---- results ---- */
+
+/* Calendar years from the open of the first bar with a return to the close of the last. */
+static double pass_years(const ho_market_host *h, const pass_plan *p, const pass_state *s)
+{
+    const int64_t first = h->open_ns[p->lane.begin + 1];
+    const int64_t last = h->open_ns[s->env.t] + h->interval_ns;
+    return (double)(last - first) / NANOSECONDS_A_YEAR;
+}
+
+static void fill_totals(const pass_plan *p, const pass_state *s, ho_backtest_result *out)
+{
+    const ho_ledger *ledger = &s->ledger;
+    out->initial_capital = p->lane.config.initial_capital;
+    out->final_equity = s->env.equity;
+    out->realised = ledger->realised;
+    out->fees = ledger->fees;
+    out->spread = ledger->spread;
+    out->impact = ledger->impact;
+    out->rounding = ledger->slippage - ledger->spread - ledger->impact;
+    out->funding = ledger->funding;
+    out->traded = ledger->traded;
+    out->open_pnl = s->open_pnl;
+    out->steps = out->bars = s->steps;
+    out->trades_closed = out->trade_count = s->trades.net.n;
+    out->ambiguous_bars = s->ambiguous_bars;
+    out->position_changes = s->position_changes;
+    out->ruined = s->ruined;
+    out->sessions = s->sessions;
+    for (int i = 0; i < HO_ACTIONS; i++) {
+        out->action_count[i] = s->action_count[i];
+    }
+    for (int i = 0; i < HO_EXIT_REASONS; i++) {
+        out->exit_count[i] = s->exit_count[i];
+    }
+}
+
+static ho_status fill_metrics(const ho_market_host *host, const pass_plan *p, const pass_state *s,
+                              const double *sessions, ho_backtest_result *out)
+{
+    ho_metrics_input in = ho_metrics_input_defaults();
+    in.initial_capital = out->initial_capital;
+    in.bars = &s->bars;
+    in.sessions = sessions;
+    in.session_count = s->sessions;
+    in.sessions_per_year = p->lane.config.sessions_per_year;
+    in.years = pass_years(host, p, s);
+    in.trade_count = s->trades.net.n;
+    in.trade_stats = &s->trades;
+    in.multiplier = p->lane.config.multiplier;
+    in.traded = s->ledger.traded;
+    in.ambiguous_bars = s->ambiguous_bars;
+    in.has_trades = 1;
+    in.open_position = s->open_position;
+    in.ruined = s->ruined;
+    const ho_status rc = ho_metrics_compute(&in, &out->metrics);
+    /* prices are finite: a dropped return is an overflow */
+    return out->metrics.flags & HO_FLAG_NAN_DROPPED ? HO_EDATA : rc;
+}
+
+/* Copies a device array into a new host one. */
+static ho_status fetch(void **to, const void *from, size_t bytes)
+{
+    *to = malloc(bytes ? bytes : 1);
+    return *to ? get(*to, from, bytes) : HO_ENOMEM;
+}
+
+static ho_status fill_result(backtest_run *run, int i)
+{
+    const pass_plan *p = &run->plan[i];
+    const pass_state *s = &run->state[i];
+    const ho_market_host *host = run->market->base.host;
+    const ho_backtest_request *r = &run->requests[run->order[i]];
+    ho_backtest_result *out = &run->results[run->order[i]];
+    void *sessions = NULL, *bars = NULL, *p1 = NULL;
+    fill_totals(p, s, out);
+    ho_status rc = fetch(&sessions, p->session_return, (size_t)s->sessions * sizeof(double));
+    rc = rc == HO_OK ? fill_metrics(host, p, s, (const double *)sessions, out) : rc;
+    if (rc == HO_OK && (r->want & HO_WANT_SESSIONS)) {
+        rc = fetch(&bars, p->session_bar, (size_t)s->sessions * sizeof(int32_t));
+        for (int64_t k = 0; rc == HO_OK && k < s->sessions; k++) {
+            ((int32_t *)bars)[k] = host->session[((int32_t *)bars)[k]];
+        }
+        out->session_return = (double *)sessions;
+        out->session_id = (int32_t *)bars;
+        sessions = NULL;
+    }
+    free(sessions);
+    if (rc == HO_OK && (r->want & HO_WANT_BARS)) {
+        rc = fetch(&p1, p->equity, (size_t)(s->steps + 1) * sizeof(double));
+        out->equity = (double *)p1;
+        rc = rc == HO_OK ? fetch(&p1, p->bar_return, (size_t)s->steps * sizeof(double)) : rc;
+        out->bar_return = (double *)(p1 == out->equity ? NULL : p1);
+    }
+    if (rc == HO_OK && (r->want & HO_WANT_ACTIONS)) {
+        rc = fetch(&p1, p->actions, (size_t)s->steps);
+        out->actions = (uint8_t *)p1;
+    }
+    if (rc == HO_OK && (r->want & HO_WANT_TRADES)) {
+        rc = fetch(&p1, p->trades, (size_t)out->trade_count * sizeof(ho_trade));
+        out->trades = (ho_trade *)p1;
+    }
+    return rc;
+}
+
+/* ---- a call ---- */
+
+static ho_status run_all(backtest_run *run, cudaStream_t stream, ho_err *err)
+{
+    const size_t n = (size_t)run->n;
+    run_slices s;
+    run->order = (int *)calloc(2 * n, sizeof *run->order);
+    run->plan = (pass_plan *)calloc(n, sizeof *run->plan);
+    run->state = (pass_state *)calloc(n, sizeof *run->state);
+    run->block = (pass_block *)calloc(n + 1, sizeof *run->block);
+    if (!run->order || !run->plan || !run->state || !run->block) {
+        return ho_err_set(err, HO_ENOMEM, "backtest: out of memory");
+    }
+    group_requests(run);
+    for (int i = 0; i < run->n; i++) {
+        ho_status rc = make_plan(run, i, err);
+        if (rc != HO_OK) {
+            ho_err_prefix(err, "backtest %d: ", run->order[i]);
+            return rc;
+        }
+    }
+    run->bytes = lay_out(run, &s);
+    ho_status rc =
+        ho_cuda_status(cudaMalloc((void **)&run->device, run->bytes), "memory of a backtest");
+    if (rc == HO_OK) {
+        lay_out(run, &s);
+        rc = upload(run, &s);
+    }
+    rc = rc == HO_OK ? launch(run, &s, stream) : rc;
+    rc = rc == HO_OK ? get(run->state, s.state, n * sizeof *run->state) : rc;
+    for (int i = 0; i < run->n && rc == HO_OK; i++) {
+        rc = fill_result(run, i);
+    }
+    return rc == HO_OK ? rc : ho_err_set(err, rc, "backtest: %s", ho_status_text(rc));
+}
+
+ho_status ho_cuda_backtest(ho_market *market, ho_cohort *cohort_or_null,
+                           const ho_backtest_request *requests, int n, ho_backtest_result *results,
+                           ho_err *err)
+{
+    cuda_backend *b = (cuda_backend *)market->backend;
+    cudaStream_t stream = NULL;
+    ho_status rc = ho_cuda_enter(b, err);
+    if (rc != HO_OK || n == 0) {
+        return rc;
+    }
+    rc = ho_cuda_status(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
+    if (rc == HO_OK) {
+        backtest_run run = {};
+        run.market = (cuda_market *)market;
+        run.cohort = (cuda_cohort *)cohort_or_null;
+        run.requests = requests;
+        run.results = results;
+        run.n = n;
+        rc = run_all(&run, stream, err);
+        run_free(&run);
+        cudaStreamDestroy(stream);
+    }
+    return ho_cuda_leave(b, rc, err);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The backtest's kernels: passes of a network, side by side in a block, and passes of rules.
+ * Internal to kernels/cuda; the host part is backtest.cu. */
+#ifndef HO_CUDA_BACKTEST_KERNELS_H
+#define HO_CUDA_BACKTEST_KERNELS_H
+
+#include <cuda_runtime.h>
+
+#include "kernels/cuda/experience.h"
+
+enum { PASSES_BLOCK = 8 /* passes of one network that share a block */ };
+
+struct pass_plan;
+struct pass_state;
+
+/* The passes of one block: plans [first, first + count), all of the same members. */
+typedef struct pass_block {
+    int32_t first, count;
+    int32_t policy; /* ho_policy */
+    int32_t members;
+    int32_t slots[64];
+} pass_block;
+
+typedef struct backtest_view {
+    ho_policy_net policy;
+    ho_market_view market;
+    const void *features;
+    const uint8_t *packed; /* [K, policy.bytes] */
+    int32_t exposure5, state_columns, market_columns;
+    const struct pass_plan *plan; /* [n] */
+    struct pass_state *state;     /* [n] */
+    const pass_block *block;      /* [blocks] of networks */
+    int32_t blocks;
+    int32_t rule_first, rules; /* plans of rules: the last ones */
+    int32_t ensemble;          /* some block has several members */
+    int32_t shared_limit;
+} backtest_view;
+
+ho_status ho_cuda_backtest_prepare(int shared_limit);
+ho_status ho_cuda_backtest_networks(const backtest_view *v, cudaStream_t stream);
+ho_status ho_cuda_backtest_rules(const backtest_view *v, cudaStream_t stream);
+
+#endif

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A cohort on the device: its memory, the views kernels get, and its epoch as one CUDA graph. The
+ * graph holds pointers and shapes only; every number that differs between lanes or epochs is read
+ * from device memory, so it is captured once and never again. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <nvtx3/nvToolsExt.h>
+
+#include "kernels/agents/agent_check.h"
+#include "kernels/cuda/cuda_backend.h"
+#include "kernels/env/diversity.h"
+
+static ho_status check_key(const ho_cohort_key *key, ho_err *err)
+{
+    ho_status rc = ho_cohort_key_check(key, err);
+    if (rc != HO_OK) {
+        return rc;
+    }
+    const char *what = key->algorithm != HO_DQN             ? "PPO"
+                       : key->branching                     ? "agent.branching"
+                       : key->noisy                         ? "agent.noisy"
+                       : key->atoms > 1                     ? "agent.distributional"
+                       : key->replay != HO_REPLAY_UNIFORM   ? "prioritised replay"
+                       : key->curiosity                     ? "curiosity"
+                       : key->precision == HO_PRECISION_FP8 ? "precision fp8"
+                                                            : NULL;
+    if (what) {
+        return ho_err_set(err, HO_EUNSUPPORTED,
+                          "%s is not in the CUDA backend yet; train it on the CPU backend", what);
+    }
+    if (ho_state_width(key) > HO_STATE_PAD) {
+        return ho_err_set(err, HO_EUNSUPPORTED, "a state of %d columns; the GPU takes at most %d",
+                          ho_state_width(key), HO_STATE_PAD);
+    }
+    return HO_OK;
+}
+
+static int key_bf16(const ho_cohort_key *key)
+{
+    return key->precision == HO_PRECISION_BF16;
+}
+
+static ho_cohort_plan plan_memory(const cuda_backend *b, const ho_cohort_key *key, int capacity,
+                                  ho_device_net *net, int *fused)
+{
+    *net = ho_device_net_of(key);
+    *fused = b->fused && ho_fused_fits(net, key->batch, key_bf16(key));
+    return ho_cohort_plan_of(key, net, key_bf16(key), *fused, capacity);
+}
+
+ho_status ho_cuda_cohort_memory(ho_backend *backend, const ho_cohort_key *key, size_t *per_lane,
+                                size_t *fixed, ho_err *err)
+{
+    ho_status rc = check_key(key, err);
+    if (rc == HO_OK) {
+        ho_device_net net;
+        int fused;
+        const ho_cohort_plan one = plan_memory((const cuda_backend *)backend, key, 1, &net, &fused);
+        *per_lane = one.per_lane;
+        *fixed = one.total - one.per_lane;
+    }
+    return rc;
+}
+
+/* A slice of the cohort's memory, or NULL when the path does not use it. */
+static void *slice(const cuda_cohort *c, int id)
+{
+    return c->memory.lane_bytes[id] ? c->block + c->memory.at[id] : NULL;
+}
+
+static void fill_learn_view(cuda_cohort *c, const cuda_backend *b, const cuda_market *market,
+                            int fused)
+{
+    ho_learn_view *v = &c->learn;
+    v->net = c->net;
+    v->lanes = c->capacity;
+    v->batch = c->key.batch;
+    v->bf16 = key_bf16(&c->key);
+    v->fused = fused;
+    v->processors = b->processors;
+    v->replay_capacity = c->key.replay_capacity;
+    v->loss_parts = c->memory.loss_parts;
+    v->norm_parts = c->memory.norm_parts;
+    v->features = v->bf16 ? market->features_bf16 : (const void *)market->features_f32;
+    v->lane = (ho_lane_device *)slice(c, HO_SLICE_LANE);
+    v->gate = (ho_update_gate *)slice(c, HO_SLICE_GATE);
+    v->replay = (ho_replay_record *)slice(c, HO_SLICE_REPLAY);
+    v->online = (float *)slice(c, HO_SLICE_ONLINE);
+    v->target = (float *)slice(c, HO_SLICE_TARGET);
+    v->moment1 = (float *)slice(c, HO_SLICE_MOMENT1);
+    v->moment2 = (float *)slice(c, HO_SLICE_MOMENT2);
+    v->gradient = (float *)slice(c, HO_SLICE_GRADIENT);
+    v->online_copy = slice(c, HO_SLICE_ONLINE_COPY);
+    v->target_copy = slice(c, HO_SLICE_TARGET_COPY);
+    v->fused_weights = (uint8_t *)slice(c, HO_SLICE_FUSED_WEIGHTS);
+    v->fused_backward = (uint8_t *)slice(c, HO_SLICE_FUSED_BACKWARD);
+    v->fused_activations = (uint8_t *)slice(c, HO_SLICE_FUSED_ACTIVATIONS);
+    v->sample = (ho_sample *)slice(c, HO_SLICE_SAMPLE);
+    v->state = slice(c, HO_SLICE_STATE);
+    for (int l = 0; l < HO_DEVICE_LAYERS - 1; l++) {
+        v->hidden[l] = slice(c, HO_SLICE_HIDDEN1 + l);
+        v->d_hidden[l] = slice(c, HO_SLICE_D_HIDDEN1 + l);
+    }
+    v->output = (float *)slice(c, HO_SLICE_OUTPUT);
+    v->d_output = slice(c, HO_SLICE_D_OUTPUT);
+    v->loss_part = (ho_loss_part *)slice(c, HO_SLICE_LOSS_PART);
+    v->norm_part = (float *)slice(c, HO_SLICE_NORM_PART);
+}
+
+static void fill_experience_view(cuda_cohort *c, const cuda_backend *b, const cuda_market *market)
+{
+    ho_experience_view *v = &c->experience;
+    v->policy = ho_policy_net_of(&c->net, c->learn.bf16);
+    v->market = market->view;
+    v->lanes = c->capacity;
+    v->episodes = c->key.episodes;
+    v->steps = ho_epoch_steps(&c->key);
+    v->exposure5 = c->key.action_set == HO_ACTIONS_EXPOSURE5;
+    v->state_columns = c->net.portfolio;
+    v->market_columns = c->net.market;
+    v->ring_words = HO_RING_WORDS_MAX;
+    v->batch = c->key.batch;
+    v->replay_capacity = c->key.replay_capacity;
+    v->features = c->learn.features;
+    v->lane = c->learn.lane;
+    v->packed = (const uint8_t *)slice(c, HO_SLICE_PACKED);
+    v->slot = (ho_slot_device *)slice(c, HO_SLICE_SLOT);
+    v->ring = (uint32_t *)slice(c, HO_SLICE_RING);
+    v->ledger = (ho_ledger *)slice(c, HO_SLICE_LEDGER);
+    v->moments = (ho_moments *)slice(c, HO_SLICE_MOMENTS);
+    v->trace = (ho_trace_step *)slice(c, HO_SLICE_TRACE);
+    v->active_steps = (int32_t *)slice(c, HO_SLICE_ACTIVE_STEPS);
+    v->slot_stat = (ho_slot_stat *)slice(c, HO_SLICE_SLOT_STAT);
+    v->replay = c->learn.replay;
+    v->stat = (ho_epoch_stat *)slice(c, HO_SLICE_STAT);
+    v->processors = b->processors;
+    v->shared_limit = b->shared_limit;
+}
+
+/* Everything zero, guard zones marked. HYPEROPT_CUDA_POISON=1 fills what kernels must write before
+ * they read it with NaN instead, for tests. */
+static ho_status clear_memory(cuda_cohort *c)
+{
+    ho_status rc =
+        ho_cuda_status(cudaMemsetAsync(c->block, 0, c->memory.total, c->stream), "clear a cohort");
+    const char *poison = getenv("HYPEROPT_CUDA_POISON");
+    for (int i = 0; poison && strcmp(poison, "0") != 0 && i < HO_SLICE_COUNT && rc == HO_OK; i++) {
+        if (ho_cohort_slice_is_scratch(i)) {
+            rc = ho_cuda_status(cudaMemsetAsync(c->block + c->memory.at[i], 0xff,
+                                                c->memory.lane_bytes[i] * (size_t)c->capacity,
+                                                c->stream),
+                                "poison a slice");
+        }
+    }
+    for (int i = 0; i < HO_SLICE_COUNT && rc == HO_OK; i++) {
+        const size_t end = i + 1 < HO_SLICE_COUNT ? c->memory.at[i + 1] : c->memory.total;
+        rc = ho_cuda_status(cudaMemsetAsync(c->block + end - HO_GUARD_BYTES, HO_GUARD_VALUE,
+                                            HO_GUARD_BYTES, c->stream),
+                            "mark a guard zone");
+    }
+    return rc == HO_OK ? ho_cuda_wait(c->stream, "clear a cohort") : rc;
+}
+
+ho_status ho_cuda_cohort_check_guards(ho_cohort *cohort, ho_err *err)
+{
+    cuda_cohort *c = (cuda_cohort *)cohort;
+    unsigned char zone[HO_GUARD_BYTES];
+    for (int i = 0; i < HO_SLICE_COUNT; i++) {
+        const size_t end = i + 1 < HO_SLICE_COUNT ? c->memory.at[i + 1] : c->memory.total;
+        ho_status rc = ho_cuda_status(cudaMemcpy(zone, c->block + end - HO_GUARD_BYTES,
+                                                 HO_GUARD_BYTES, cudaMemcpyDeviceToHost),
+                                      "read a guard zone");
+        if (rc != HO_OK) {
+            return ho_cuda_err(rc, err);
+        }
+        for (int k = 0; k < HO_GUARD_BYTES; k++) {
+            if (zone[k] != HO_GUARD_VALUE) {
+                return ho_err_set(err, HO_EGPU, "byte %d after slice %s was overwritten", k,
+                                  ho_cohort_slice_name(i));
+            }
+        }
+    }
+    return HO_OK;
+}
+
+static ho_status create_on_device(cuda_cohort *c, const cuda_backend *b, const cuda_market *market,
+                                  int fused)
+{
+    ho_status rc = ho_cuda_status(cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking),
+                                  "stream of a cohort");
+    rc = rc == HO_OK ? ho_cuda_status(
+                           cudaMallocHost((void **)&c->stat, (size_t)c->capacity * sizeof *c->stat),
+                           "pinned statistics")
+                     : rc;
+    rc = rc == HO_OK
+             ? ho_cuda_status(cudaMalloc((void **)&c->block, c->memory.total), "memory of a cohort")
+             : rc;
+    if (rc == HO_OK) {
+        fill_learn_view(c, b, market, fused);
+        fill_experience_view(c, b, market);
+        rc = clear_memory(c);
+    }
+    return rc;
+}
+
+ho_status ho_cuda_cohort_create(ho_backend *backend, ho_market *market, const ho_cohort_key *key,
+                                int capacity, ho_cohort **out, ho_err *err)
+{
+    cuda_backend *b = (cuda_backend *)backend;
+    size_t device_free = 0, device_total = 0;
+    int fused = 0;
+    ho_status rc = ho_cuda_enter(b, err);
+    rc = rc == HO_OK ? check_key(key, err) : rc;
+    if (rc != HO_OK) {
+        return rc;
+    }
+    if (key->market_features != market->host->F) {
+        return ho_err_set(err, HO_EINVAL, "cohort: %d market features, the market has %d",
+                          key->market_features, market->host->F);
+    }
+    cuda_cohort *c = (cuda_cohort *)calloc(1, sizeof *c);
+    if (!c || !(c->config = (ho_lane_config *)calloc((size_t)capacity, sizeof *c->config)) ||
+        !(c->used = (int *)calloc((size_t)capacity, sizeof *c->used))) {
+        rc = ho_err_set(err, HO_ENOMEM, "cohort: out of memory for %d lanes", capacity);
+        goto out;
+    }
+    c->base.backend = backend; /* destroy needs it */
+    c->base.market = market;
+    c->key = *key;
+    c->capacity = capacity;
+    c->layout = ho_net_layout_of(key);
+    c->memory = plan_memory(b, key, capacity, &c->net, &fused);
+    rc = ho_cuda_status(cudaMemGetInfo(&device_free, &device_total), "cudaMemGetInfo");
+    if (rc != HO_OK) {
+        ho_cuda_leave(b, rc, err);
+        goto out;
+    }
+    if (b->memory_limit > 0 && b->memory_limit < device_free) {
+        device_free = b->memory_limit;
+    }
+    if (c->memory.total > device_free) {
+        rc = ho_err_set(err, HO_ENOMEM, "cohort: %d lanes need %zu MB, %zu MB are free", capacity,
+                        c->memory.total >> 20, device_free >> 20);
+        goto out;
+    }
+    rc = create_on_device(c, b, (const cuda_market *)market, fused);
+    if (rc != HO_OK) {
+        ho_cuda_leave(b, rc, err);
+        goto out;
+    }
+    rc = ho_experience_check(&c->experience, err);
+    *out = &c->base;
+out:
+    if (rc != HO_OK) {
+        *out = NULL;
+        ho_cuda_cohort_destroy(c ? &c->base : NULL);
+    }
+    return rc;
+}
+
+void ho_cuda_cohort_destroy(ho_cohort *cohort)
+{
+    cuda_cohort *c = (cuda_cohort *)cohort;
+    if (!c) {
+        return;
+    }
+    if (c->base.backend) {
+        cudaSetDevice(((cuda_backend *)c->base.backend)->device);
+    }
+    if (c->epoch) {
+        cudaGraphExecDestroy(c->epoch);
+    }
+    if (c->stream) {
+        cudaStreamDestroy(c->stream);
+    }
+    cudaFree(c->block);
+    cudaFreeHost(c->stat);
+    free(c->config);
+    free(c->used);
+    free(c);
+}
+
+/* ---- the epoch ------------------------------------------------------------------------------- */
+
+/* Everything of an epoch on the cohort's stream, in order. */
+static ho_status enqueue_epoch(cuda_cohort *c)
+{
+    const ho_experience_view *e = &c->experience;
+    ho_status rc = ho_epoch_open(e, c->stream);
+    rc = rc == HO_OK
+             ? ho_policy_pack(&e->policy, c->learn.online, c->net.params,
+                              (uint8_t *)slice(c, HO_SLICE_PACKED), 0, c->capacity, c->stream)
+             : rc;
+    rc = rc == HO_OK ? ho_experience_run(e, c->stream) : rc;
+    rc = rc == HO_OK ? ho_experience_store(e, c->stream) : rc;
+    rc = rc == HO_OK ? ho_experience_stats(e, c->stream) : rc;
+    const int updates = ho_epoch_updates(&c->key);
+    for (int u = 0; u < updates && rc == HO_OK; u++) {
+        rc = ho_learn_update(&c->learn, u, c->stream);
+    }
+    rc = rc == HO_OK ? ho_epoch_close(e, c->stream) : rc;
+    return rc == HO_OK ? ho_cuda_status(cudaMemcpyAsync(c->stat, e->stat,
+                                                        (size_t)c->capacity * sizeof *c->stat,
+                                                        cudaMemcpyDeviceToHost, c->stream),
+                                        "copy of statistics")
+                       : rc;
+}
+
+static ho_status capture_epoch(cuda_cohort *c)
+{
+    cudaGraph_t graph = NULL;
+    ho_status rc = ho_cuda_status(
+        cudaStreamBeginCapture(c->stream, cudaStreamCaptureModeThreadLocal), "begin capture");
+    if (rc != HO_OK) {
+        return rc;
+    }
+    rc = enqueue_epoch(c);
+    const ho_status ended = ho_cuda_status(cudaStreamEndCapture(c->stream, &graph), "end capture");
+    rc = rc == HO_OK ? ended : rc;
+    rc =
+        rc == HO_OK ? ho_cuda_status(cudaGraphInstantiate(&c->epoch, graph, 0), "instantiate") : rc;
+    if (graph) {
+        cudaGraphDestroy(graph);
+    }
+    return rc;
+}
+
+ho_status ho_cuda_run_epoch(ho_cohort *cohort, ho_epoch_stat *stats, ho_err *err)
+{
+    cuda_cohort *c = (cuda_cohort *)cohort;
+    cuda_backend *b = (cuda_backend *)cohort->backend;
+    ho_status rc = ho_cuda_enter(b, err);
+    if (rc != HO_OK) {
+        return rc;
+    }
+    nvtxRangePushA("hyperopt epoch");
+    rc = c->epoch ? HO_OK : capture_epoch(c);
+    rc = rc == HO_OK ? ho_cuda_status(cudaGraphLaunch(c->epoch, c->stream), "launch of an epoch")
+                     : rc;
+    rc = rc == HO_OK ? ho_cuda_wait(c->stream, "epoch") : rc;
+    nvtxRangePop();
+    if (rc != HO_OK) {
+        return ho_cuda_leave(b, rc, err);
+    }
+    memcpy(stats, c->stat, (size_t)c->capacity * sizeof *stats);
+    return HO_OK;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cuda/cohort_memory.h"
+
+#include "kernels/agents/agent_check.h"
+#include "kernels/backend.h"
+#include "kernels/cuda/experience.h"
+#include "kernels/cuda/fused_layout.h"
+#include "kernels/cuda/learn.h"
+#include "kernels/env/diversity.h"
+
+static size_t round_up(size_t n, size_t to)
+{
+    return (n + to - 1) / to * to;
+}
+
+/* The arrays of the layer-by-layer path. */
+static void portable_slices(ho_cohort_plan *m, const ho_device_net *net, size_t batch, int bf16)
+{
+    const size_t element = bf16 ? 2 : 4;
+    size_t *b = m->lane_bytes;
+    b[HO_SLICE_SAMPLE] = batch * sizeof(ho_sample);
+    b[HO_SLICE_STATE] = 2 * batch * HO_STATE_PAD * element;
+    for (int l = 0; l < HO_DEVICE_LAYERS - 1; l++) {
+        const size_t width = (size_t)net->layer[l].out;
+        b[HO_SLICE_HIDDEN1 + l] = HO_PASSES * batch * width * element;
+        b[HO_SLICE_D_HIDDEN1 + l] = batch * width * element;
+    }
+    const size_t outputs = (size_t)net->layer[HO_DEVICE_LAYERS - 1].out;
+    b[HO_SLICE_OUTPUT] = HO_PASSES * batch * outputs * sizeof(float);
+    b[HO_SLICE_D_OUTPUT] = batch * outputs * element;
+    if (bf16) {
+        b[HO_SLICE_ONLINE_COPY] = (size_t)net->weights * 2;
+        b[HO_SLICE_TARGET_COPY] = (size_t)net->weights * 2;
+    }
+    m->loss_parts = (int)((batch + HO_LOSS_ROWS - 1) / HO_LOSS_ROWS);
+    m->norm_parts = ho_dense_gradient_tiles(net);
+}
+
+static void fused_slices(ho_cohort_plan *m, size_t batch)
+{
+    m->lane_bytes[HO_SLICE_FUSED_WEIGHTS] = 2 * HO_FUSED_WEIGHT_BYTES;
+    m->lane_bytes[HO_SLICE_FUSED_BACKWARD] = HO_FUSED_BACKWARD_BYTES;
+    m->lane_bytes[HO_SLICE_FUSED_ACTIVATIONS] = (size_t)ho_fused_activation_bytes((int)batch);
+    m->loss_parts = (int)batch / 16;
+    m->norm_parts = 4 * HO_FUSED_UNITS;
+}
+
+ho_cohort_plan ho_cohort_plan_of(const ho_cohort_key *key, const ho_device_net *net, int bf16,
+                                 int fused, int capacity)
+{
+    ho_cohort_plan m = {};
+    const size_t params = (size_t)net->params * sizeof(float);
+    const size_t n = (size_t)key->episodes, steps = (size_t)ho_epoch_steps(key);
+    size_t *b = m.lane_bytes;
+    b[HO_SLICE_LANE] = sizeof(ho_lane_device);
+    b[HO_SLICE_GATE] = sizeof(ho_update_gate);
+    b[HO_SLICE_STAT] = sizeof(ho_epoch_stat);
+    b[HO_SLICE_ONLINE] = params;
+    b[HO_SLICE_TARGET] = params;
+    b[HO_SLICE_MOMENT1] = params;
+    b[HO_SLICE_MOMENT2] = params;
+    b[HO_SLICE_GRADIENT] = params;
+    b[HO_SLICE_PACKED] = (size_t)ho_policy_net_of(net, bf16).bytes;
+    b[HO_SLICE_REPLAY] = (size_t)key->replay_capacity * sizeof(ho_replay_record);
+    b[HO_SLICE_TRACE] = steps * n * sizeof(ho_trace_step);
+    b[HO_SLICE_ACTIVE_STEPS] = n * sizeof(int32_t);
+    b[HO_SLICE_SLOT] = n * sizeof(ho_slot_device);
+    b[HO_SLICE_RING] = n * HO_RING_WORDS_MAX * sizeof(uint32_t);
+    b[HO_SLICE_LEDGER] = n * sizeof(ho_ledger);
+    b[HO_SLICE_MOMENTS] = n * sizeof(ho_moments);
+    b[HO_SLICE_SLOT_STAT] = n * sizeof(ho_slot_stat);
+    if (fused) {
+        fused_slices(&m, (size_t)key->batch);
+    } else {
+        portable_slices(&m, net, (size_t)key->batch, bf16);
+    }
+    b[HO_SLICE_LOSS_PART] = (size_t)m.loss_parts * sizeof(ho_loss_part);
+    b[HO_SLICE_NORM_PART] = (size_t)m.norm_parts * sizeof(float);
+    for (int i = 0; i < HO_SLICE_COUNT; i++) {
+        m.per_lane += b[i];
+        m.at[i] = m.total;
+        m.total += round_up(b[i] * (size_t)capacity, HO_SLICE_ALIGN) + HO_GUARD_BYTES;
+    }
+    return m;
+}
+
+const char *ho_cohort_slice_name(int slice)
+{
+    static const char *const name[] = {
+#define HO_COHORT_SLICE_NAME(id) #id,
+        HO_COHORT_SLICES(HO_COHORT_SLICE_NAME)
+#undef HO_COHORT_SLICE_NAME
+    };
+    return slice >= 0 && slice < HO_SLICE_COUNT ? name[slice] : "?";
+}
+
+int ho_cohort_slice_is_scratch(int slice)
+{
+    switch (slice) {
+    case HO_SLICE_GRADIENT:
+    case HO_SLICE_FUSED_ACTIVATIONS:
+    case HO_SLICE_REPLAY:
+    case HO_SLICE_TRACE:
+    case HO_SLICE_SLOT_STAT:
+        return 1;
+    default:
+        return slice >= HO_SLICE_SAMPLE;
+    }
+}

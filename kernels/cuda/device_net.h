@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * How one agent's network lies in device memory. Every network here is a chain of four dense
+ * layers: state -> hidden1 -> hidden2 -> heads -> outputs. With dueling the third layer holds the
+ * hidden units of both heads side by side (advantage first) and the last one is block-diagonal:
+ * rows [0, actions) read the advantage half, row `actions` reads the value half. The blocks off the
+ * diagonal are zero and stay zero: their gradient is masked.
+ *
+ * All parameters of a lane are one float array [params]: the four matrices, row-major [out, in],
+ * then the four bias vectors. Widths are padded to 16; padded weights are zero and stay zero, since
+ * a padded input is 0 and a padded unit sends no gradient. */
+#ifndef HO_CUDA_DEVICE_NET_H
+#define HO_CUDA_DEVICE_NET_H
+
+#include <stdint.h>
+
+#include "kernels/agent_config.h"
+#include "kernels/env/config.h"
+#include "kernels/hd.h"
+#include "kernels/shapes.h"
+
+enum {
+    HO_DEVICE_LAYERS = 4,
+    HO_STATE_PAD = 64, /* columns of a state row on the device; F + portfolio features <= 64 */
+    HO_WIDTH_PAD = 16,
+};
+
+typedef struct ho_device_dense {
+    int32_t in, out;           /* padded */
+    int32_t in_used, out_used; /* of the network the user asked for */
+    int32_t weight;            /* first float of [out, in] in the parameter array */
+    int32_t bias;              /* first float of [out] likewise */
+} ho_device_dense;
+
+typedef struct ho_device_net {
+    ho_device_dense layer[HO_DEVICE_LAYERS];
+    int32_t actions;   /* A */
+    int32_t outputs;   /* A + 1 with dueling, else A */
+    int32_t dueling;   /* 1: row `actions` of the last layer is the state's value */
+    int32_t head;      /* hidden units of one head, as asked for */
+    int32_t head_pad;  /* columns of one head: the value half starts here */
+    int32_t weights;   /* floats in the matrices; a multiple of 8 */
+    int32_t params;    /* floats in all; a multiple of 8 */
+    int32_t portfolio; /* portfolio features: 9 or 3 */
+    int32_t market;    /* market features */
+} ho_device_net;
+
+static inline HO_HD int32_t ho_pad_width(int32_t width)
+{
+    return (width + HO_WIDTH_PAD - 1) / HO_WIDTH_PAD * HO_WIDTH_PAD;
+}
+
+/* 1 where the last layer has a weight at (row, column); 0 on padding and off the diagonal. */
+static inline HO_HD int ho_device_net_last_has(const ho_device_net *net, int row, int column)
+{
+    if (row >= net->outputs) {
+        return 0;
+    }
+    if (!net->dueling) {
+        return column < net->head;
+    }
+    const int half = column >= net->head_pad;
+    return half == (row == net->actions) && column - half * net->head_pad < net->head;
+}
+
+/* The layout of a cohort's networks. */
+static inline ho_device_net ho_device_net_of(const ho_cohort_key *key)
+{
+    ho_device_net net = {0};
+    net.portfolio = key->state_form == HO_STATE_SEED54 ? HO_SEED54_FEATURES : HO_PORTFOLIO_FEATURES;
+    net.market = key->market_features;
+    net.actions = key->action_set == HO_ACTIONS_EXPOSURE5 ? HO_EXPOSURES : HO_ACTIONS;
+    net.dueling = key->dueling != 0;
+    net.outputs = net.actions + net.dueling;
+    net.head = key->head;
+    net.head_pad = ho_pad_width(key->head);
+    const int32_t heads = net.dueling ? 2 : 1;
+    const int32_t used[HO_DEVICE_LAYERS + 1] = {net.market + net.portfolio, key->hidden1,
+                                                key->hidden2, heads * key->head, net.outputs};
+    const int32_t width[HO_DEVICE_LAYERS + 1] = {HO_STATE_PAD, ho_pad_width(key->hidden1),
+                                                 ho_pad_width(key->hidden2), heads * net.head_pad,
+                                                 ho_pad_width(net.outputs)};
+    int32_t at = 0;
+    for (int l = 0; l < HO_DEVICE_LAYERS; l++) {
+        net.layer[l].in = width[l];
+        net.layer[l].out = width[l + 1];
+        net.layer[l].in_used = used[l];
+        net.layer[l].out_used = used[l + 1];
+        net.layer[l].weight = at;
+        at += width[l] * width[l + 1];
+    }
+    net.weights = at;
+    for (int l = 0; l < HO_DEVICE_LAYERS; l++) {
+        net.layer[l].bias = at;
+        at += width[l + 1];
+    }
+    net.params = at;
+    return net;
+}
+
+#endif

@@ -1,0 +1,529 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The fused first half of an update on sm_90a: draw and gather the batch, three forward passes, td
+ * errors, backward through the activations. Leaves X, H1..H3, D1..D3, dQ (fused_layout.h) for the
+ * weight gradients, and the loss parts of each 16 rows. Two launch forms with equal bits:
+ *   forward_backward_stream  one block a multiprocessor walks over tiles of 128 rows of all lanes;
+ *                            two warpgroups compute, one warp streams weights, two gather the next
+ *                            tile. For many lanes.
+ *   forward_backward_split   a cluster of three blocks takes 64 rows, one forward pass each. For
+ *                            few lanes, where a round is bound by the chain of layers.
+ * Follows the prototype's measurements in docs/gpu.md. */
+#include "kernels/cuda/device.h"
+#include "kernels/cuda/fused_forward.cuh"
+#include "kernels/cuda/sampling.cuh"
+
+enum {
+    /* stream */
+    STREAM_THREADS = 384,
+    STREAM_CONSUMERS = 256,
+    STREAM_SLOTS = 4,
+    STREAM_GATHERERS = 64,
+    /* split */
+    SPLIT_THREADS = 160,
+    SPLIT_CONSUMERS = 128,
+    SPLIT_ROWS = 64,
+    SPLIT_SLOTS = 5,
+    SPLIT_MAX_LANES = 4, /* up to here it is the faster form */
+    X_TILE = HO_FUSED_ROWS * HO_FUSED_X_ROW,
+};
+
+/* Shared memory, bytes from its start. */
+enum {
+    STREAM_X = STREAM_SLOTS * FUSED_STAGE, /* s', then s: 128 rows each */
+    STREAM_STASH = STREAM_X + 2 * X_TILE,  /* target outputs [24][256] floats */
+    STREAM_SIGNS = STREAM_STASH + FUSED_Q * STREAM_CONSUMERS * 4,
+    STREAM_BIAS = STREAM_SIGNS + FUSED_SIGN_WORDS * STREAM_CONSUMERS * 4, /* [2 tiles][2 nets] */
+    STREAM_ROW = STREAM_BIAS + 2 * 2 * FUSED_BIASES * 4,                  /* [2 tiles][128] */
+    STREAM_BARRIERS = STREAM_ROW + 2 * HO_FUSED_ROWS * (int)sizeof(fused_row),
+    STREAM_BYTES = STREAM_BARRIERS + 128,
+
+    SPLIT_X = SPLIT_SLOTS * FUSED_STAGE,
+    SPLIT_STASH = SPLIT_X + SPLIT_ROWS * HO_FUSED_X_ROW, /* target, then online s' outputs */
+    SPLIT_SIGNS = SPLIT_STASH + 2 * FUSED_Q * SPLIT_CONSUMERS * 4,
+    SPLIT_BIAS = SPLIT_SIGNS + FUSED_SIGN_WORDS * SPLIT_CONSUMERS * 4,
+    SPLIT_ROW = SPLIT_BIAS + FUSED_BIASES * 4,
+    SPLIT_BARRIERS = SPLIT_ROW + SPLIT_ROWS * (int)sizeof(fused_row),
+    SPLIT_BYTES = SPLIT_BARRIERS + 128,
+};
+
+#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#define FUSED_CODE 1
+#else
+#define FUSED_CODE 0
+#endif
+
+#if FUSED_CODE
+
+static __device__ __forceinline__ bool lane_learns(const ho_learn_view &v, int k)
+{
+    return v.lane[k].learning && v.lane[k].guard == 0;
+}
+
+static __device__ __forceinline__ const ho_replay_record *sampled_record(const ho_learn_view &v,
+                                                                         int k, int update, int row)
+{
+    return &v.replay[(size_t)k * v.replay_capacity + ho_sample_slot(&v.lane[k], update, row)];
+}
+
+/* Byte of (row, 8-column chunk) in a tile of X. */
+static __device__ __forceinline__ int x_chunk_at(int row, int chunk)
+{
+    return row / 8 * 1024 + chunk * 128 + row % 8 * 16;
+}
+
+/* Puts a row's portfolio columns into a gathered tile. */
+static __device__ __forceinline__ void patch_portfolio(const ho_learn_view &v, uint8_t *x, int row,
+                                                       const float *portfolio)
+{
+    for (int i = 0; i < v.net.portfolio; i++) {
+        const int c = v.net.market + i;
+        *(__nv_bfloat16 *)(x + x_chunk_at(row, c / 8) + c % 8 * 2) = __float2bfloat16(portfolio[i]);
+    }
+}
+
+static __device__ __forceinline__ void copy16(uint32_t to, const void *from)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+}
+
+static __device__ __forceinline__ void copies_finish(void)
+{
+    asm volatile("cp.async.commit_group;\ncp.async.wait_group 0;" ::: "memory");
+}
+
+/* A thread's place in H or D of layer 0 for its warp's first row group. */
+static __device__ __forceinline__ int64_t thread_place(int row_group, int row_group_bytes)
+{
+    const int l = threadIdx.x % 32;
+    return (int64_t)row_group * row_group_bytes + l % 4 * 128 + l / 4 * 16;
+}
+
+/* The backward half for a warpgroup whose online pass over s left q and the saved signs. */
+template <bool TURNS>
+static __device__ __forceinline__ void
+backward_pass(const ho_learn_view &v, int k, float (&acc)[128], uint32_t (&a)[64],
+              const float (&q)[FUSED_Q], const float (&y)[2], const fused_row *rows,
+              int row_in_tile, int row_group, uint32_t signs, int sign_stride, weight_ring &ring,
+              int warpgroup)
+{
+    const int l = threadIdx.x % 32, batch = v.batch;
+    uint8_t *lane = v.fused_activations + (size_t)k * ho_fused_activation_bytes(batch);
+    const int64_t half = (int64_t)batch * HO_FUSED_HALF_ROW;
+    uint32_t dq[12];
+    ho_loss_part part;
+    const float delta = (float)v.lane[k].agent.huber_delta, inv_batch = 1.0f / (float)batch;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        fused_td(q, y[h], h, rows[row_in_tile + h * 8], delta, inv_batch, dq, &part);
+    }
+    part = quad_parts_sum(part);
+    if (l == 0) {
+        v.loss_part[(size_t)k * v.loss_parts + row_group / 2] = part;
+    }
+    store_dq(lane + ho_fused_dq_at(batch) + thread_place(row_group, 1024), dq);
+    output_layer_backward<TURNS>(acc, dq, ring, warpgroup);
+    const int64_t place = thread_place(row_group, 2048);
+    activate_backward(acc, a, signs + 8 * sign_stride, sign_stride);
+    store_rows(lane + ho_fused_d_at(2, batch) + place, a, half);
+    square_layer<false, TURNS>(acc, a, ring, warpgroup);
+    activate_backward(acc, a, signs + 4 * sign_stride, sign_stride);
+    store_rows(lane + ho_fused_d_at(1, batch) + place, a, half);
+    square_layer<false, TURNS>(acc, a, ring, warpgroup);
+    activate_backward(acc, a, signs, sign_stride);
+    store_rows(lane + ho_fused_d_at(0, batch) + place, a, half);
+}
+
+/* One forward pass; with `save`, H1..H3 and the signs are kept for the backward pass. */
+template <bool TURNS>
+static __device__ __forceinline__ void
+forward_pass(float (&acc)[128], uint32_t (&a)[64], float (&q)[FUSED_Q], uint32_t x, uint32_t bias,
+             bool save, uint8_t *h_place, int64_t layer_bytes, uint32_t signs, int sign_stride,
+             uint32_t x_free, weight_ring &ring, int warpgroup)
+{
+    const int64_t half = layer_bytes / 2;
+    first_layer<TURNS>(acc, x, ring, warpgroup);
+    if (save && x_free && threadIdx.x % 32 == 0) {
+        barrier_arrive(x_free);
+    }
+    activate(acc, a, bias);
+    if (save) {
+        save_signs(a, signs, sign_stride);
+        store_rows(h_place, a, half);
+    }
+    square_layer<true, TURNS>(acc, a, ring, warpgroup);
+    activate(acc, a, bias + 256 * 4);
+    if (save) {
+        save_signs(a, signs + 4 * sign_stride, sign_stride);
+        store_rows(h_place + layer_bytes, a, half);
+    }
+    square_layer<true, TURNS>(acc, a, ring, warpgroup);
+    activate(acc, a, bias + 512 * 4);
+    if (save) {
+        save_signs(a, signs + 8 * sign_stride, sign_stride);
+        store_rows(h_place + 2 * layer_bytes, a, half);
+    }
+    output_layer<TURNS>(q, a, ring, bias + FUSED_BIAS4 * 4, warpgroup);
+}
+
+/* ---- stream ---- */
+
+/* The producer warp of weights: 3 x 10 forward stages (target, online, online), 9 backward. */
+static __device__ void stream_weights(const ho_learn_view &v, uint32_t base, uint32_t full,
+                                      uint32_t empty)
+{
+    const int tiles_lane = v.batch / HO_FUSED_ROWS, tiles = v.lanes * tiles_lane;
+    int slot = 0, phase = 0;
+    for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+        const int k = tile / tiles_lane;
+        if (!lane_learns(v, k)) {
+            continue;
+        }
+        const uint8_t *online = v.fused_weights + (size_t)k * 2 * HO_FUSED_WEIGHT_BYTES;
+        const uint8_t *backward = v.fused_backward + (size_t)k * HO_FUSED_BACKWARD_BYTES;
+        for (int s = 0; s < 3 * FUSED_FORWARD_STAGES + FUSED_BACKWARD_STAGES; s++) {
+            const bool is_backward = s >= 3 * FUSED_FORWARD_STAGES;
+            const int stage = is_backward ? s - 3 * FUSED_FORWARD_STAGES : s % FUSED_FORWARD_STAGES;
+            const uint8_t *from;
+            const uint32_t bytes =
+                weight_stage(s < FUSED_FORWARD_STAGES ? online + HO_FUSED_WEIGHT_BYTES : online,
+                             backward, stage, is_backward, &from);
+            barrier_wait(empty + 8 * slot, phase ^ 1);
+            if (threadIdx.x % 32 == 0) {
+                barrier_expect(full + 8 * slot, bytes);
+                bulk_load(base + slot * FUSED_STAGE, from, bytes, full + 8 * slot);
+            }
+            __syncwarp();
+            if (++slot == STREAM_SLOTS) {
+                slot = 0;
+                phase ^= 1;
+            }
+        }
+    }
+}
+
+/* Two warps gather the next tile's rows while the present one is computed. */
+static __device__ void stream_gather(const ho_learn_view &v, int update, uint8_t *shared,
+                                     uint32_t x_ready, uint32_t x_free, uint32_t tile_done)
+{
+    enum { GATHER_BARRIER = 2, CHUNKS = 2 * HO_FUSED_ROWS * 8 };
+    const uint32_t shared_at = shared_u32(shared);
+    const int id = (int)threadIdx.x - STREAM_CONSUMERS - 32;
+    const int tiles_lane = v.batch / HO_FUSED_ROWS, tiles = v.lanes * tiles_lane;
+    int n = 0;
+    for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+        const int k = tile / tiles_lane, row0 = tile % tiles_lane * HO_FUSED_ROWS;
+        if (!lane_learns(v, k)) {
+            continue;
+        }
+        fused_row *rows = (fused_row *)(shared + STREAM_ROW) + n % 2 * HO_FUSED_ROWS;
+        if (n >= 2) {
+            barrier_wait(tile_done, n & 1);
+        }
+        for (int r = id; r < HO_FUSED_ROWS; r += STREAM_GATHERERS) {
+            const ho_replay_record *record = sampled_record(v, k, update, row0 + r);
+            rows[r].bar = record->bar;
+            rows[r].next_bar = record->next_bar;
+            rows[r].action = record->action;
+            rows[r].reward = record->reward;
+            rows[r].discount = record->discount;
+        }
+        named_sync(GATHER_BARRIER, STREAM_GATHERERS);
+        if (n >= 1) {
+            barrier_wait(x_free, (n - 1) & 1);
+            if (id == 0) {
+                bulk_store_wait_read();
+            }
+            named_sync(GATHER_BARRIER, STREAM_GATHERERS);
+        }
+#pragma unroll 8
+        for (int i = 0; i < CHUNKS / STREAM_GATHERERS; i++) {
+            const int item = i * STREAM_GATHERERS + id, chunk = item % 8, row2 = item / 8;
+            const int r = row2 % HO_FUSED_ROWS;
+            const bool next = row2 < HO_FUSED_ROWS;
+            const int64_t bar = next ? rows[r].next_bar : rows[r].bar;
+            copy16(shared_at + STREAM_X + (next ? 0 : X_TILE) + x_chunk_at(r, chunk),
+                   (const __nv_bfloat16 *)v.features + bar * HO_STATE_PAD + chunk * 8);
+        }
+        float *bias = (float *)(shared + STREAM_BIAS) + n % 2 * 2 * FUSED_BIASES;
+        const size_t biases = (size_t)k * v.net.params + v.net.weights;
+        for (int i = id; i < FUSED_BIASES; i += STREAM_GATHERERS) {
+            bias[i] = v.online[biases + i];
+            bias[FUSED_BIASES + i] = v.target[biases + i];
+        }
+        copies_finish();
+        named_sync(GATHER_BARRIER, STREAM_GATHERERS); /* all columns before the portfolio's */
+        for (int r = id; r < HO_FUSED_ROWS; r += STREAM_GATHERERS) {
+            const ho_replay_record *record = sampled_record(v, k, update, row0 + r);
+            patch_portfolio(v, shared + STREAM_X, r, record->next_portfolio);
+            patch_portfolio(v, shared + STREAM_X + X_TILE, r, record->portfolio);
+        }
+        proxy_fence();
+        barrier_arrive(x_ready);
+        named_sync(GATHER_BARRIER, STREAM_GATHERERS);
+        if (id == 0) {
+            bulk_store(v.fused_activations + (size_t)k * ho_fused_activation_bytes(v.batch) +
+                           (int64_t)row0 * HO_FUSED_X_ROW,
+                       shared_at + STREAM_X + X_TILE, X_TILE);
+        }
+        n++;
+    }
+    if (id == 0) {
+        bulk_store_wait();
+    }
+}
+
+/* The computing warpgroups. */
+static __device__ void stream_consume(const ho_learn_view &v, uint8_t *shared, uint32_t full,
+                                      uint32_t empty, uint32_t x_ready, uint32_t x_free,
+                                      uint32_t tile_done)
+{
+    const uint32_t shared_at = shared_u32(shared);
+    const int warpgroup = (int)threadIdx.x / 128, warp = (int)threadIdx.x / 32 % 4;
+    const int g = (int)threadIdx.x % 32 / 4;
+    const int tiles_lane = v.batch / HO_FUSED_ROWS, tiles = v.lanes * tiles_lane;
+    const int stride = STREAM_CONSUMERS * 4;
+    const uint32_t stash = shared_at + STREAM_STASH + threadIdx.x * 4;
+    const uint32_t signs = shared_at + STREAM_SIGNS + threadIdx.x * 4;
+    weight_ring ring = {shared_at, full, empty, STREAM_SLOTS, 0, 0};
+    if (warpgroup == 1) {
+        turn_pass<true>(1); /* warpgroup 0 begins */
+    }
+    int n = 0;
+    for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+        const int k = tile / tiles_lane, row0 = tile % tiles_lane * HO_FUSED_ROWS;
+        if (!lane_learns(v, k)) {
+            continue;
+        }
+        const fused_row *rows = (const fused_row *)(shared + STREAM_ROW) + n % 2 * HO_FUSED_ROWS;
+        const int row_in_tile = warpgroup * 64 + warp * 16 + g;
+        const int row_group = row0 / 8 + warpgroup * 8 + warp * 2;
+        const int64_t layer_bytes = (int64_t)v.batch * HO_FUSED_H_ROW;
+        uint8_t *h_place = v.fused_activations + (size_t)k * ho_fused_activation_bytes(v.batch) +
+                           ho_fused_h_at(0, v.batch) + thread_place(row_group, 2048);
+        const int double_q = v.lane[k].agent.double_q;
+        float acc[128], q[FUSED_Q], y[2] = {0.0f, 0.0f};
+        uint32_t a[64];
+        barrier_wait(x_ready, n & 1);
+#pragma unroll 1
+        for (int pass = 0; pass < HO_PASSES; pass++) { /* target s', online s', online s */
+            const bool save = pass == HO_PASSES - 1;
+            const uint32_t bias =
+                shared_at + STREAM_BIAS + (n % 2 * 2 + (pass == 0)) * FUSED_BIASES * 4;
+            forward_pass<true>(
+                acc, a, q, shared_at + STREAM_X + (save ? X_TILE : 0) + warpgroup * X_TILE / 2,
+                bias, save, h_place, layer_bytes, signs, stride, x_free, ring, warpgroup);
+            if (pass == 0) {
+#pragma unroll
+                for (int j = 0; j < FUSED_Q; j++) {
+                    shared_store(stash + j * stride, q[j]);
+                }
+            } else if (pass == 1) {
+#pragma unroll
+                for (int h = 0; h < 2; h++) {
+                    y[h] = fused_target(q, stash, stride, h, rows[row_in_tile + h * 8], double_q);
+                }
+            }
+        }
+        backward_pass<true>(v, k, acc, a, q, y, rows, row_in_tile, row_group, signs, stride, ring,
+                            warpgroup);
+        if (threadIdx.x % 32 == 0) {
+            barrier_arrive(tile_done);
+        }
+        n++;
+    }
+    if (warpgroup == 0) {
+        turn_take<true>(0); /* takes the turn that warpgroup 1 passed last */
+    }
+}
+
+#endif
+
+static __global__ void __launch_bounds__(STREAM_THREADS, 1)
+    forward_backward_stream(const __grid_constant__ ho_learn_view v, int update)
+{
+#if FUSED_CODE
+    extern __shared__ __align__(1024) uint8_t shared[];
+    const uint32_t full = shared_u32(shared) + STREAM_BARRIERS, empty = full + 8 * STREAM_SLOTS;
+    const uint32_t x_ready = empty + 8 * STREAM_SLOTS, x_free = x_ready + 8, tile_done = x_free + 8;
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < STREAM_SLOTS; i++) {
+            barrier_init(full + 8 * i, 1);
+            barrier_init(empty + 8 * i, STREAM_CONSUMERS / 32);
+        }
+        barrier_init(x_ready, STREAM_GATHERERS);
+        barrier_init(x_free, STREAM_CONSUMERS / 32);
+        barrier_init(tile_done, STREAM_CONSUMERS / 32);
+        barrier_init_fence();
+    }
+    __syncthreads();
+    if (threadIdx.x >= STREAM_CONSUMERS) {
+        registers_give<40>();
+        if (threadIdx.x < STREAM_CONSUMERS + 32) {
+            stream_weights(v, shared_u32(shared), full, empty);
+        } else if (threadIdx.x < STREAM_CONSUMERS + 32 + STREAM_GATHERERS) {
+            stream_gather(v, update, shared, x_ready, x_free, tile_done);
+        }
+    } else {
+        registers_take<232>();
+        stream_consume(v, shared, full, empty, x_ready, x_free, tile_done);
+    }
+#endif
+}
+
+/* ---- split ---- */
+
+/* Block rank r of a cluster: 0 online s with td and backward, 1 online s', 2 target s'. */
+static __global__ void __cluster_dims__(3, 1, 1) __launch_bounds__(SPLIT_THREADS, 1)
+    forward_backward_split(const __grid_constant__ ho_learn_view v, int update)
+{
+#if FUSED_CODE
+    extern __shared__ __align__(1024) uint8_t shared[];
+    const uint32_t shared_at = shared_u32(shared);
+    const uint32_t full = shared_at + SPLIT_BARRIERS, empty = full + 8 * SPLIT_SLOTS;
+    const int role = blockIdx.x % 3, tile = (int)blockIdx.x / 3;
+    const int tiles_lane = v.batch / SPLIT_ROWS;
+    const int k = tile / tiles_lane, row0 = tile % tiles_lane * SPLIT_ROWS;
+    const int id = (int)threadIdx.x;
+    if (!lane_learns(v, k)) {
+        return; /* the whole cluster does */
+    }
+    if (id == 0) {
+        for (int i = 0; i < SPLIT_SLOTS; i++) {
+            barrier_init(full + 8 * i, 1);
+            barrier_init(empty + 8 * i, SPLIT_CONSUMERS / 32);
+        }
+        barrier_init_fence();
+    }
+    fused_row *rows = (fused_row *)(shared + SPLIT_ROW);
+    const ho_replay_record *record = NULL;
+    if (id < SPLIT_ROWS) {
+        record = sampled_record(v, k, update, row0 + id);
+        rows[id].bar = record->bar;
+        rows[id].next_bar = record->next_bar;
+        rows[id].action = record->action;
+        rows[id].reward = record->reward;
+        rows[id].discount = record->discount;
+    }
+    __syncthreads();
+    if (id < SPLIT_CONSUMERS) {
+        for (int i = id; i < SPLIT_ROWS * 8; i += SPLIT_CONSUMERS) {
+            const int r = i / 8, chunk = i % 8;
+            const int64_t bar = role == 0 ? rows[r].bar : rows[r].next_bar;
+            copy16(shared_at + SPLIT_X + x_chunk_at(r, chunk),
+                   (const __nv_bfloat16 *)v.features + bar * HO_STATE_PAD + chunk * 8);
+        }
+        const float *bias =
+            (role == 2 ? v.target : v.online) + (size_t)k * v.net.params + v.net.weights;
+        for (int i = id; i < FUSED_BIASES; i += SPLIT_CONSUMERS) {
+            ((float *)(shared + SPLIT_BIAS))[i] = bias[i];
+        }
+        copies_finish();
+    }
+    __syncthreads();
+    if (id < SPLIT_ROWS) {
+        patch_portfolio(v, shared + SPLIT_X, id,
+                        role == 0 ? record->portfolio : record->next_portfolio);
+    }
+    proxy_fence();
+    cluster_arrive();
+    cluster_wait();
+    if (id >= SPLIT_CONSUMERS) {
+        /* The producer warp must not hold up the exchange: it arrives now and waits at the end. */
+        cluster_arrive();
+        const uint8_t *online = v.fused_weights + (size_t)k * 2 * HO_FUSED_WEIGHT_BYTES;
+        const uint8_t *backward = v.fused_backward + (size_t)k * HO_FUSED_BACKWARD_BYTES;
+        const int stages = FUSED_FORWARD_STAGES + (role == 0 ? FUSED_BACKWARD_STAGES : 0);
+        int slot = 0, phase = 0;
+        for (int s = 0; s < stages; s++) {
+            const bool is_backward = s >= FUSED_FORWARD_STAGES;
+            const uint8_t *from;
+            const uint32_t bytes =
+                weight_stage(role == 2 ? online + HO_FUSED_WEIGHT_BYTES : online, backward,
+                             is_backward ? s - FUSED_FORWARD_STAGES : s, is_backward, &from);
+            barrier_wait(empty + 8 * slot, phase ^ 1);
+            if (id % 32 == 0) {
+                barrier_expect(full + 8 * slot, bytes);
+                bulk_load(shared_at + slot * FUSED_STAGE, from, bytes, full + 8 * slot);
+            }
+            __syncwarp();
+            if (++slot == SPLIT_SLOTS) {
+                slot = 0;
+                phase ^= 1;
+            }
+        }
+        cluster_wait();
+        return;
+    }
+    const int warp = id / 32, g = id % 32 / 4, stride = SPLIT_CONSUMERS * 4;
+    const int row_group = row0 / 8 + warp * 2;
+    const uint32_t stash = shared_at + SPLIT_STASH + id * 4;
+    const uint32_t signs = shared_at + SPLIT_SIGNS + id * 4;
+    uint8_t *lane = v.fused_activations + (size_t)k * ho_fused_activation_bytes(v.batch);
+    if (role == 0) {
+        uint4 *x = (uint4 *)(lane + (int64_t)row0 * HO_FUSED_X_ROW);
+        for (int i = id; i < SPLIT_ROWS * HO_FUSED_X_ROW / 16; i += SPLIT_CONSUMERS) {
+            x[i] = ((const uint4 *)(shared + SPLIT_X))[i];
+        }
+    }
+    weight_ring ring = {shared_at, full, empty, SPLIT_SLOTS, 0, 0};
+    float acc[128], q[FUSED_Q];
+    uint32_t a[64];
+    forward_pass<false>(acc, a, q, shared_at + SPLIT_X, shared_at + SPLIT_BIAS, role == 0,
+                        lane + ho_fused_h_at(0, v.batch) + thread_place(row_group, 2048),
+                        (int64_t)v.batch * HO_FUSED_H_ROW, signs, stride, 0, ring, 0);
+    if (role != 0) {
+        const uint32_t to = cluster_address(stash + (role == 2 ? 0 : FUSED_Q * stride), 0);
+#pragma unroll
+        for (int j = 0; j < FUSED_Q; j++) {
+            cluster_store(to + j * stride, q[j]);
+        }
+    }
+    cluster_arrive();
+    cluster_wait();
+    if (role != 0) {
+        return;
+    }
+    float next[FUSED_Q], y[2];
+#pragma unroll
+    for (int j = 0; j < FUSED_Q; j++) {
+        next[j] = shared_load(stash + (FUSED_Q + j) * stride);
+    }
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        y[h] = fused_target(next, stash, stride, h, rows[warp * 16 + g + h * 8],
+                            v.lane[k].agent.double_q);
+    }
+    backward_pass<false>(v, k, acc, a, q, y, rows, warp * 16 + g, row_group, signs, stride, ring,
+                         0);
+#endif
+}
+
+/* ---- launcher ---- */
+
+ho_status ho_fused_forward_backward(const ho_learn_view *v, int update, cudaStream_t stream)
+{
+    if (v->lanes <= SPLIT_MAX_LANES) {
+        const unsigned blocks = (unsigned)(3 * v->lanes * (v->batch / SPLIT_ROWS));
+        forward_backward_split<<<blocks, SPLIT_THREADS, SPLIT_BYTES, stream>>>(*v, update);
+        return ho_cuda_status(cudaGetLastError(), "forward_backward_split");
+    }
+    const int tiles = v->lanes * (v->batch / HO_FUSED_ROWS);
+    const unsigned blocks = (unsigned)(tiles < v->processors ? tiles : v->processors);
+    forward_backward_stream<<<blocks, STREAM_THREADS, STREAM_BYTES, stream>>>(*v, update);
+    return ho_cuda_status(cudaGetLastError(), "forward_backward_stream");
+}
+
+ho_status ho_fused_forward_prepare(void)
+{
+    ho_status rc = ho_cuda_status(cudaFuncSetAttribute(forward_backward_stream,
+                                                       cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                       STREAM_BYTES),
+                                  "shared memory of forward_backward_stream");
+    if (rc == HO_OK) {
+        rc = ho_cuda_status(cudaFuncSetAttribute(forward_backward_split,
+                                                 cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                 SPLIT_BYTES),
+                            "shared memory of forward_backward_split");
+    }
+    return rc;
+}

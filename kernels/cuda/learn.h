@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The gradient step of double dueling DQN for all lanes of a cohort: sample, forward, td error,
+ * backward, weight gradients, gate (norm, guard, schedule), Adam and target.
+ *
+ * The portable path runs it layer by layer (learn_rows.cu, dense.cu); on sm_90a fused kernels
+ * replace everything between the sample and the gate (fused_*.cu). Both leave float32 gradients in
+ * `gradient` and share gate and Adam (update.cu), so the state of a lane has one layout.
+ * Launchers return at once; nothing here synchronises or allocates. */
+#ifndef HO_CUDA_LEARN_H
+#define HO_CUDA_LEARN_H
+
+#include <cuda_runtime.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/cuda/lane_device.h"
+#include "kernels/cuda/device_net.h"
+#include "study/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    HO_PASSES = 3,     /* forward passes of an update: online s, online s', target s' */
+    HO_LOSS_ROWS = 32, /* rows whose losses one block sums */
+};
+
+/* Sums over some rows of a batch; the gate adds them in order. */
+typedef struct ho_loss_part {
+    float loss, td_abs;
+    float q, q_square, q_min, q_max; /* Q(s, a) of the taken action */
+    float pad[2];
+} ho_loss_part;
+
+static inline HO_HD void ho_loss_part_add(ho_loss_part *sum, const ho_loss_part *p)
+{
+    sum->loss += p->loss;
+    sum->td_abs += p->td_abs;
+    sum->q += p->q;
+    sum->q_square += p->q_square;
+    sum->q_min = p->q_min < sum->q_min ? p->q_min : sum->q_min;
+    sum->q_max = p->q_max > sum->q_max ? p->q_max : sum->q_max;
+}
+
+/* Pointers of a cohort's learner; every array has a leading lane axis [K]. T is bf16 or float. */
+typedef struct ho_learn_view {
+    ho_device_net net;
+    int32_t lanes, batch;
+    int32_t bf16;       /* T: 1 bf16, 0 float */
+    int32_t fused;      /* the sm_90a kernels run */
+    int32_t processors; /* multiprocessors of the device */
+    int32_t replay_capacity;
+    int32_t loss_parts, norm_parts;
+    const void *features; /* [T bars, HO_STATE_PAD] of T; columns past F are 0 */
+    ho_lane_device *lane;
+    ho_update_gate *gate;
+    ho_replay_record *replay; /* [K, capacity] */
+    /* state of the optimiser, float32 [K, params] */
+    float *online, *target, *moment1, *moment2, *gradient;
+    /* bf16 copies of the matrices, [K, net.weights]; NULL in float32 */
+    void *online_copy, *target_copy;
+    /* fused path: bf16 copies in the order its kernels read (fused_layout.h) */
+    uint8_t *fused_weights, *fused_backward, *fused_activations;
+    /* workspace */
+    ho_sample *sample;                    /* [K, B] */
+    void *state;                          /* [K, 2, B, HO_STATE_PAD] of T: s, s' */
+    void *hidden[HO_DEVICE_LAYERS - 1];   /* [K, HO_PASSES, B, width] of T */
+    float *output;                        /* [K, HO_PASSES, B, outputs padded] */
+    void *d_output;                       /* [K, B, outputs padded] of T */
+    void *d_hidden[HO_DEVICE_LAYERS - 1]; /* [K, B, width] of T */
+    ho_loss_part *loss_part;              /* [K, loss_parts] */
+    float *norm_part;                     /* [K, norm_parts] sums of squared gradients */
+} ho_learn_view;
+
+/* Number of gradient tiles of the portable path: its norm_parts. */
+int ho_dense_gradient_tiles(const ho_device_net *net);
+
+/* state, sample: draws the batch of update `update` (within the epoch) and gathers its rows. */
+ho_status ho_learn_gather(const ho_learn_view *v, int update, cudaStream_t stream);
+/* output of all passes, hidden. */
+ho_status ho_learn_forward(const ho_learn_view *v, cudaStream_t stream);
+/* d_output, loss_part. */
+ho_status ho_learn_td(const ho_learn_view *v, cudaStream_t stream);
+/* d_hidden. */
+ho_status ho_learn_backward(const ho_learn_view *v, cudaStream_t stream);
+/* gradient, norm_part. */
+ho_status ho_learn_gradient(const ho_learn_view *v, cudaStream_t stream);
+/* gate: the guard, the clip factor and the step of every lane. */
+ho_status ho_learn_gate(const ho_learn_view *v, cudaStream_t stream);
+/* online, target, moments and their bf16 copies. */
+ho_status ho_learn_adam(const ho_learn_view *v, cudaStream_t stream);
+/* Writes the bf16 copies of the lanes from online and target: after a start, import or restore. */
+ho_status ho_learn_copies(const ho_learn_view *v, int lane, cudaStream_t stream);
+
+/* One whole update. */
+ho_status ho_learn_update(const ho_learn_view *v, int update, cudaStream_t stream);
+
+/* ---- fused path, sm_90a ---- */
+
+/* 1 when the shape fits the fused kernels: 64 -> 256 -> 256 -> 2 x 128 -> 46 outputs, bf16, the
+ * batch a multiple of 128. */
+int ho_fused_fits(const ho_device_net *net, int batch, int bf16);
+/* Asks for the kernels' shared memory; once a process. */
+ho_status ho_fused_forward_prepare(void);
+ho_status ho_fused_gradient_prepare(void);
+/* What gather, forward, td and backward leave: activations, deltas, loss_part [batch / 16]. */
+ho_status ho_fused_forward_backward(const ho_learn_view *v, int update, cudaStream_t stream);
+/* gradient, norm_part [4 * HO_FUSED_UNITS]. */
+ho_status ho_fused_gradient(const ho_learn_view *v, cudaStream_t stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

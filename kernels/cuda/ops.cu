@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The CUDA backend's table and the backend object: which device, what it can do. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/cuda/backtest_kernels.h"
+#include "kernels/cuda/cuda_backend.h"
+
+enum { SM_MIN = 80 };
+
+int ho_cuda_device_count(void)
+{
+    int n = 0;
+    if (cudaGetDeviceCount(&n) != cudaSuccess) {
+        (void)cudaGetLastError();
+        return 0;
+    }
+    return n;
+}
+
+/* "GPU-xxxxxxxx-xxxx-..." as nvidia-smi prints it; room: 48 */
+static void format_uuid(const cudaUUID_t *uuid, char *out, size_t room)
+{
+    const unsigned char *b = (const unsigned char *)uuid->bytes;
+    snprintf(out, room, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+             b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13],
+             b[14], b[15]);
+}
+
+static ho_status find_device(const ho_backend_options *o, int *out, ho_err *err)
+{
+    const int n = ho_cuda_device_count();
+    if (n == 0) {
+        return ho_err_set(err, HO_EGPU, "no GPU: the driver is missing or sees no device");
+    }
+    for (int i = 0; o->gpu_uuid && i < n; i++) {
+        cudaDeviceProp prop;
+        char uuid[48];
+        if (cudaGetDeviceProperties(&prop, i) != cudaSuccess) {
+            continue;
+        }
+        format_uuid(&prop.uuid, uuid, sizeof uuid);
+        if (strcmp(uuid, o->gpu_uuid) == 0) {
+            *out = i;
+            return HO_OK;
+        }
+    }
+    if (o->gpu_uuid) {
+        return ho_err_set(err, HO_EGPU, "no GPU with UUID %s among %d", o->gpu_uuid, n);
+    }
+    if (o->device < 0 || o->device >= n) {
+        return ho_err_set(err, HO_EGPU, "no GPU %d: this machine has %d", o->device, n);
+    }
+    *out = o->device;
+    return HO_OK;
+}
+
+/* Portable kernels were asked for, by the option or by HYPEROPT_CUDA_PORTABLE=1. */
+static int portable_wanted(const ho_backend_options *o)
+{
+    const char *variable = getenv("HYPEROPT_CUDA_PORTABLE");
+    return o->force_portable || (variable && variable[0] && strcmp(variable, "0") != 0);
+}
+
+static ho_status prepare(cuda_backend *b)
+{
+    ho_status rc = ho_experience_prepare(b->shared_limit);
+    if (b->fused) {
+        rc = rc == HO_OK ? ho_fused_forward_prepare() : rc;
+        rc = rc == HO_OK ? ho_fused_gradient_prepare() : rc;
+    }
+    return rc == HO_OK ? ho_cuda_backtest_prepare(b->shared_limit) : rc;
+}
+
+static ho_status backend_open(const ho_backend_options *options, ho_backend **out, ho_err *err)
+{
+    cudaDeviceProp prop;
+    int device = 0;
+    ho_status rc = find_device(options, &device, err);
+    if (rc != HO_OK) {
+        return rc;
+    }
+    rc = ho_cuda_status(cudaSetDevice(device), "cudaSetDevice");
+    rc = rc == HO_OK ? ho_cuda_status(cudaGetDeviceProperties(&prop, device), "device properties")
+                     : rc;
+    if (rc != HO_OK) {
+        return ho_cuda_err(rc, err);
+    }
+    const int sm = prop.major * 10 + prop.minor;
+    if (sm < SM_MIN) {
+        return ho_err_set(err, HO_EUNSUPPORTED,
+                          "GPU %d (%s) has compute capability %d.%d; 8.0 or later is needed",
+                          device, prop.name, prop.major, prop.minor);
+    }
+    cuda_backend *b = (cuda_backend *)calloc(1, sizeof *b);
+    if (!b) {
+        return ho_err_set(err, HO_ENOMEM, "backend: out of memory");
+    }
+    b->device = device;
+    b->sm = sm;
+    b->processors = prop.multiProcessorCount;
+    b->shared_limit = (int)prop.sharedMemPerBlockOptin;
+    b->memory_limit = options->memory_limit;
+#ifdef HO_CUDA_SM90A
+    b->fused = sm == 90 && !portable_wanted(options);
+#else
+    (void)portable_wanted;
+#endif
+    rc = prepare(b);
+    if (rc != HO_OK) {
+        free(b);
+        return ho_cuda_err(rc, err);
+    }
+    *out = &b->base;
+    return HO_OK;
+}
+
+static void backend_close(ho_backend *backend)
+{
+    free(backend);
+}
+
+static ho_status backend_info(ho_backend *backend, ho_device_info *out, ho_err *err)
+{
+    cuda_backend *b = (cuda_backend *)backend;
+    cudaDeviceProp prop;
+    int toolkit = CUDART_VERSION, driver = 0;
+    ho_status rc = ho_cuda_enter(b, err);
+    if (rc != HO_OK) {
+        return rc;
+    }
+    rc = ho_cuda_status(cudaGetDeviceProperties(&prop, b->device), "device properties");
+    rc = rc == HO_OK ? ho_cuda_status(cudaMemGetInfo(&out->memory_free, &out->memory_total),
+                                      "cudaMemGetInfo")
+                     : rc;
+    rc = rc == HO_OK ? ho_cuda_status(cudaDriverGetVersion(&driver), "driver version") : rc;
+    if (rc != HO_OK) {
+        return ho_cuda_leave(b, rc, err);
+    }
+    snprintf(out->name, sizeof out->name, "%s", prop.name);
+    format_uuid(&prop.uuid, out->uuid, sizeof out->uuid);
+    out->sm = b->sm;
+    out->processors = b->processors;
+    if (b->memory_limit > 0 && b->memory_limit < out->memory_free) {
+        out->memory_free = b->memory_limit;
+    }
+    snprintf(out->toolkit, sizeof out->toolkit, "CUDA %d.%d", toolkit / 1000, toolkit % 1000 / 10);
+    snprintf(out->driver, sizeof out->driver, "CUDA %d.%d", driver / 1000, driver % 1000 / 10);
+    return HO_OK;
+}
+
+ho_status ho_cuda_enter(cuda_backend *b, ho_err *err)
+{
+    if (b->lost) {
+        return ho_err_set(err, HO_EGPU, "GPU %d: an earlier error ended its context", b->device);
+    }
+    return ho_cuda_leave(b, ho_cuda_status(cudaSetDevice(b->device), "cudaSetDevice"), err);
+}
+
+ho_status ho_cuda_leave(cuda_backend *b, ho_status status, ho_err *err)
+{
+    ho_cuda_err(status, err);
+    if (status == HO_EGPU && cudaDeviceSynchronize() != cudaSuccess) {
+        b->lost = 1;
+    }
+    return status;
+}
+
+extern "C" const ho_backend_ops ho_cuda_ops = {
+    "cuda",
+    backend_open,
+    backend_close,
+    backend_info,
+    ho_cuda_market_load,
+    ho_cuda_market_unload,
+    ho_cuda_cohort_memory,
+    ho_cuda_cohort_create,
+    ho_cuda_cohort_destroy,
+    ho_cuda_lane_start,
+    ho_cuda_lane_stop,
+    ho_cuda_run_epoch,
+    ho_cuda_backtest,
+    ho_cuda_lane_export,
+    ho_cuda_lane_import,
+    ho_cuda_lane_save,
+    ho_cuda_lane_restore,
+    ho_cuda_lane_copy,
+    ho_cuda_lane_set_agent,
+};

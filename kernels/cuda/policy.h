@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The acting network as the experience and backtest kernels read it. The greedy action needs only
+ * the advantages (argmax of V + A - mean(A) is argmax of A), so the value head is left out.
+ * Four layers: state -> hidden1 -> hidden2 -> advantage head -> actions.
+ *
+ * bf16: matrices in the order of mma.sync A fragments, one 16-byte word a thread:
+ *   word [(tile * k_steps + step) * 32 + thread]; tile = 16 outputs, step = 16 inputs. Row g of a
+ *   tile is output 2 g, row g + 8 is output 2 g + 1, so that a thread's two results of a column
+ *   are neighbours.
+ * float32: matrices transposed, [in][out].
+ * Then, in both, the biases as floats. Packed once an epoch from the float32 parameters. */
+#ifndef HO_CUDA_POLICY_H
+#define HO_CUDA_POLICY_H
+
+#include <cuda_runtime.h>
+#include <stdint.h>
+
+#include "kernels/cuda/device_net.h"
+#include "study/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct ho_policy_layer {
+    int32_t in, out; /* padded to 16 */
+    int32_t matrix;  /* byte offset of the packed matrix */
+    int32_t bias;    /* byte offset of [out] floats */
+    int32_t matrix_bytes;
+    int32_t weight, stride, bias_from; /* in the parameter array: first weight, row length, bias */
+} ho_policy_layer;
+
+typedef struct ho_policy_net {
+    ho_policy_layer layer[HO_DEVICE_LAYERS];
+    int32_t actions;
+    int32_t bf16;
+    int32_t bias_at, bias_bytes; /* all biases, contiguous */
+    int32_t bytes;               /* of one packed policy; a multiple of 128 */
+    int32_t hidden_max;          /* widest hidden layer */
+} ho_policy_net;
+
+ho_policy_net ho_policy_net_of(const ho_device_net *net, int bf16);
+
+/* packed [K, bytes] from parameters [K, params] of slots [first, first + lanes). */
+ho_status ho_policy_pack(const ho_policy_net *policy, const float *parameters, int params,
+                         uint8_t *packed, int first, int lanes, cudaStream_t stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The acting network inside one block: advantages of E states, E = 8 * NT, from shared memory to
+ * shared memory. 256 threads; the caller's barriers separate the layers.
+ *
+ * bf16 (mma.sync): outputs are the M rows of the product, states its N columns, so that 8 states
+ * already fill a tile. Every output sums even and odd steps of 16 inputs in two chains, added at
+ * the end: the same bits for every NT, hence for any number of states in a block.
+ * Weights lie in shared memory as far as it reaches (policy_plan), else they are read through L2;
+ * with HELD the second layer of a 256 x 256 trunk stays in registers over all steps.
+ * float32: each thread owns outputs and sums inputs in order. */
+#ifndef HO_CUDA_POLICY_BLOCK_CUH
+#define HO_CUDA_POLICY_BLOCK_CUH
+
+#include <cuda_bf16.h>
+#include <stdint.h>
+
+#include "kernels/cuda/policy.h"
+
+enum {
+    POLICY_THREADS = 256,
+    POLICY_WARPS = 8,
+    SCORE_PITCH = 49, /* floats a state; odd: threads that scan rows hit different banks */
+    STATE_PITCH = 72, /* elements a state row: 16 bytes of skew for ldmatrix */
+};
+
+/* Where things lie in a block's dynamic shared memory. Made on the host. */
+typedef struct policy_plan {
+    int32_t weights;                    /* bytes of resident weights, from the start */
+    int32_t resident[HO_DEVICE_LAYERS]; /* byte offset, -1: read from global memory */
+    int32_t bias;                       /* all biases */
+    int32_t state[2];                   /* [E][STATE_PITCH] of T, two steps */
+    int32_t hidden[2];                  /* [E][hidden_pitch] of T */
+    int32_t hidden_pitch;               /* elements */
+    int32_t score;                      /* [E][SCORE_PITCH] floats */
+    int32_t extra;                      /* the caller's */
+    int32_t bytes;
+    int32_t held; /* second layer in registers */
+} policy_plan;
+
+static __device__ __forceinline__ uint32_t policy_shared(const void *p)
+{
+    return (uint32_t)__cvta_generic_to_shared(p);
+}
+
+static __device__ __forceinline__ float policy_leaky(float x)
+{
+    return x > 0.0f ? x : 0.01f * x;
+}
+
+/* ---- bf16 ---- */
+
+static __device__ __forceinline__ void policy_mma(float (&d)[4], const uint4 &a, uint32_t b0,
+                                                  uint32_t b1)
+{
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, "
+                 "{%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
+}
+
+static __device__ __forceinline__ void policy_ldmatrix(uint32_t (&r)[4], uint32_t address)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(address)
+                 : "memory");
+}
+
+/* Registers of the second layer: 2 tiles of 16 outputs a warp, 16 steps. */
+typedef uint4 policy_held[2][16];
+
+/* Reads weight word `word` (of 16 bytes) of a layer. */
+template <bool SHARED>
+static __device__ __forceinline__ uint4 policy_weight(const uint4 *weights, uint32_t shared,
+                                                      int word)
+{
+    uint4 r;
+    if (SHARED) {
+        asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
+                     : "=r"(r.x), "=r"(r.y), "=r"(r.z), "=r"(r.w)
+                     : "r"(shared + word * 16));
+        return r;
+    }
+    return __ldg(weights + word);
+}
+
+/* One layer for all states. Tiles warp, warp + 8, ... two at a time. `held`: their weights, when
+ * HELD. FINAL: floats to `out` (scores), else leaky-ReLU as bf16 to `out` (hidden). */
+template <int NT, bool SHARED, bool HELD, bool FINAL>
+static __device__ __forceinline__ void
+policy_layer(const ho_policy_layer &layer, const uint4 *weights, uint32_t shared,
+             const policy_held &held, uint32_t in, int in_pitch, const float *bias, void *out,
+             int out_pitch, int actions)
+{
+    constexpr int G = NT < 4 ? NT : (HELD ? 2 : 4); /* groups of 8 states at a time */
+    const int warp = (int)threadIdx.x / 32, l = (int)threadIdx.x % 32, g = l / 4, t = l % 4;
+    const int steps = HELD ? 16 : layer.in / 16, tiles = HELD ? 16 : layer.out / 16;
+    for (int tile0 = warp; tile0 < tiles; tile0 += 2 * POLICY_WARPS) {
+        const bool both = tile0 + POLICY_WARPS < tiles;
+        const int tile[2] = {tile0, both ? tile0 + POLICY_WARPS : tile0};
+#pragma unroll 1
+        for (int n0 = 0; n0 < NT; n0 += G) {
+            float acc[2][G][2][4];
+#pragma unroll
+            for (int j = 0; j < 2; j++) {
+                const float2 b = *(const float2 *)(bias + tile[j] * 16 + 2 * g);
+#pragma unroll
+                for (int n = 0; n < G; n++) {
+                    acc[j][n][0][0] = acc[j][n][0][1] = b.x;
+                    acc[j][n][0][2] = acc[j][n][0][3] = b.y;
+#pragma unroll
+                    for (int c = 0; c < 4; c++) {
+                        acc[j][n][1][c] = 0.0f;
+                    }
+                }
+            }
+#pragma unroll(HELD ? 8 : 2)
+            for (int pair = 0; pair < (steps + 1) / 2; pair++) {
+                uint32_t x[G][4];
+#pragma unroll
+                for (int n = 0; n < G; n++) {
+                    policy_ldmatrix(
+                        x[n],
+                        in + (((n0 + n) * 8 + (l & 7)) * in_pitch + pair * 32 + (l >> 3) * 8) * 2);
+                }
+#pragma unroll
+                for (int s = 0; s < 2; s++) {
+                    const int step = pair * 2 + s;
+                    if (!HELD && step >= steps) {
+                        break;
+                    }
+#pragma unroll
+                    for (int j = 0; j < 2; j++) {
+                        if (j == 1 && !both) {
+                            break;
+                        }
+                        const uint4 a =
+                            HELD ? held[j][HELD ? step : 0]
+                                 : policy_weight<SHARED>(weights, shared,
+                                                         (tile[j] * steps + step) * 32 + l);
+#pragma unroll
+                        for (int n = 0; n < G; n++) {
+                            policy_mma(acc[j][n][s], a, x[n][2 * s], x[n][2 * s + 1]);
+                        }
+                    }
+                }
+            }
+#pragma unroll
+            for (int j = 0; j < 2; j++) {
+                if (j == 1 && !both) {
+                    break;
+                }
+#pragma unroll
+                for (int n = 0; n < G; n++) {
+#pragma unroll
+                    for (int c = 0; c < 2; c++) {
+                        const float y0 = acc[j][n][0][c] + acc[j][n][1][c];
+                        const float y1 = acc[j][n][0][2 + c] + acc[j][n][1][2 + c];
+                        const int state = (n0 + n) * 8 + 2 * t + c, unit = tile[j] * 16 + 2 * g;
+                        if (FINAL) {
+                            float *to = (float *)out + state * out_pitch + unit;
+                            if (unit < actions) {
+                                to[0] = y0;
+                            }
+                            if (unit + 1 < actions) {
+                                to[1] = y1;
+                            }
+                        } else {
+                            *(__nv_bfloat162 *)((__nv_bfloat16 *)out + state * out_pitch + unit) =
+                                __floats2bfloat162_rn(policy_leaky(y0), policy_leaky(y1));
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/* ---- float32 ---- */
+
+/* Each thread takes outputs id, id + 256, ...; inputs in order. */
+template <int NT, bool FINAL>
+static __device__ __forceinline__ void
+policy_layer_f32(const ho_policy_layer &layer, const float *weights, const float *in, int in_pitch,
+                 const float *bias, float *out, int out_pitch, int actions)
+{
+    constexpr int E = 8 * NT;
+    for (int unit = (int)threadIdx.x; unit < layer.out; unit += POLICY_THREADS) {
+#pragma unroll 1
+        for (int e0 = 0; e0 < E; e0 += 8) {
+            float acc[8];
+#pragma unroll
+            for (int e = 0; e < 8; e++) {
+                acc[e] = bias[unit];
+            }
+            for (int i = 0; i < layer.in; i++) {
+                const float w = __ldg(weights + (size_t)i * layer.out + unit);
+#pragma unroll
+                for (int e = 0; e < 8; e++) {
+                    acc[e] = fmaf(w, in[(e0 + e) * in_pitch + i], acc[e]);
+                }
+            }
+#pragma unroll
+            for (int e = 0; e < 8; e++) {
+                if (!FINAL) {
+                    out[(e0 + e) * out_pitch + unit] = policy_leaky(acc[e]);
+                } else if (unit < actions) {
+                    out[(e0 + e) * out_pitch + unit] = acc[e];
+                }
+            }
+        }
+    }
+}
+
+/* ---- the whole network ---- */
+
+/* Loads resident weights, held registers and biases. Ends with a barrier. */
+template <typename T, bool HELD>
+static __device__ __forceinline__ void policy_load(const ho_policy_net &p, const policy_plan &plan,
+                                                   const uint8_t *packed, uint8_t *shared,
+                                                   policy_held &held)
+{
+    for (int l = 0; l < HO_DEVICE_LAYERS; l++) {
+        if (plan.resident[l] >= 0) {
+            const uint4 *from = (const uint4 *)(packed + p.layer[l].matrix);
+            uint4 *to = (uint4 *)(shared + plan.resident[l]);
+            for (int i = (int)threadIdx.x; i < p.layer[l].matrix_bytes / 16; i += POLICY_THREADS) {
+                to[i] = from[i];
+            }
+        }
+    }
+    for (int i = (int)threadIdx.x; i < p.bias_bytes / 4; i += POLICY_THREADS) {
+        ((float *)(shared + plan.bias))[i] = ((const float *)(packed + p.bias_at))[i];
+    }
+    if (HELD) {
+        const uint4 *from = (const uint4 *)(packed + p.layer[1].matrix);
+        const int warp = (int)threadIdx.x / 32, l = (int)threadIdx.x % 32;
+#pragma unroll
+        for (int j = 0; j < 2; j++) {
+#pragma unroll
+            for (int step = 0; step < 16; step++) {
+                held[j][step] = from[((warp + j * POLICY_WARPS) * 16 + step) * 32 + l];
+            }
+        }
+    }
+    __syncthreads();
+}
+
+static __device__ __forceinline__ const float *
+policy_bias(const ho_policy_net &p, const policy_plan &plan, const uint8_t *shared, int l)
+{
+    return (const float *)(shared + plan.bias + p.layer[l].bias - p.bias_at);
+}
+
+template <int NT, bool FINAL>
+static __device__ __forceinline__ void
+policy_layer_bf16(const ho_policy_net &p, const policy_plan &plan, const uint8_t *packed,
+                  uint8_t *shared, const policy_held &held, int l, int in, int in_pitch, void *out,
+                  int out_pitch)
+{
+    const uint32_t at = policy_shared(shared);
+    const uint4 *weights = (const uint4 *)(packed + p.layer[l].matrix);
+    const float *bias = policy_bias(p, plan, shared, l);
+    if (plan.resident[l] >= 0) {
+        policy_layer<NT, true, false, FINAL>(p.layer[l], weights, at + plan.resident[l], held,
+                                             at + in, in_pitch, bias, out, out_pitch, p.actions);
+    } else {
+        policy_layer<NT, false, false, FINAL>(p.layer[l], weights, 0, held, at + in, in_pitch, bias,
+                                              out, out_pitch, p.actions);
+    }
+}
+
+/* Scores of the E states in plan.state[now]. The caller has a barrier before and after it. */
+template <typename T, int NT, bool HELD>
+static __device__ __forceinline__ void
+policy_scores(const ho_policy_net &p, const policy_plan &plan, const uint8_t *packed,
+              uint8_t *shared, const policy_held &held, int now)
+{
+    T *h0 = (T *)(shared + plan.hidden[0]), *h1 = (T *)(shared + plan.hidden[1]);
+    float *score = (float *)(shared + plan.score);
+    const int pitch = plan.hidden_pitch;
+    if (sizeof(T) == 2) {
+        policy_layer_bf16<NT, false>(p, plan, packed, shared, held, 0, plan.state[now], STATE_PITCH,
+                                     h0, pitch);
+        __syncthreads();
+        if (HELD) {
+            policy_layer<NT, false, true, false>(p.layer[1], NULL, 0, held, policy_shared(h0),
+                                                 pitch, policy_bias(p, plan, shared, 1), h1, pitch,
+                                                 p.actions);
+        } else {
+            policy_layer_bf16<NT, false>(p, plan, packed, shared, held, 1, plan.hidden[0], pitch,
+                                         h1, pitch);
+        }
+        __syncthreads();
+        policy_layer_bf16<NT, false>(p, plan, packed, shared, held, 2, plan.hidden[1], pitch, h0,
+                                     pitch);
+        __syncthreads();
+        policy_layer_bf16<NT, true>(p, plan, packed, shared, held, 3, plan.hidden[0], pitch, score,
+                                    SCORE_PITCH);
+    } else {
+        const float *w[HO_DEVICE_LAYERS];
+        for (int l = 0; l < HO_DEVICE_LAYERS; l++) {
+            w[l] = (const float *)(packed + p.layer[l].matrix);
+        }
+        float *f0 = (float *)h0, *f1 = (float *)h1;
+        policy_layer_f32<NT, false>(p.layer[0], w[0], (const float *)(shared + plan.state[now]),
+                                    STATE_PITCH, policy_bias(p, plan, shared, 0), f0, pitch, 0);
+        __syncthreads();
+        policy_layer_f32<NT, false>(p.layer[1], w[1], f0, pitch, policy_bias(p, plan, shared, 1),
+                                    f1, pitch, 0);
+        __syncthreads();
+        policy_layer_f32<NT, false>(p.layer[2], w[2], f1, pitch, policy_bias(p, plan, shared, 2),
+                                    f0, pitch, 0);
+        __syncthreads();
+        policy_layer_f32<NT, true>(p.layer[3], w[3], f0, pitch, policy_bias(p, plan, shared, 3),
+                                   score, SCORE_PITCH, p.actions);
+    }
+}
+
+/* The best of `actions` scores plus a bonus (NULL: none), lowest index on ties. */
+static __device__ __forceinline__ int policy_argmax(const float *score, const float *bonus,
+                                                    int actions)
+{
+    float best = score[0] + (bonus ? bonus[0] : 0.0f);
+    int at = 0;
+    for (int a = 1; a < actions; a++) {
+        const float x = score[a] + (bonus ? bonus[a] : 0.0f);
+        if (x > best) {
+            best = x;
+            at = a;
+        }
+    }
+    return at;
+}
+
+/* ---- host: the plan ---- */
+
+/* Places everything for E states; weights are made resident, in the order of their worth, while
+ * they fit `limit` bytes. extra: bytes the caller wants. bytes > limit: it does not fit. */
+static inline policy_plan policy_plan_make(const ho_policy_net *p, int states, int held, int extra,
+                                           int limit)
+{
+    policy_plan plan = {};
+    const int element = p->bf16 ? 2 : 4;
+    int at = 0;
+    plan.held = held && p->bf16 && p->layer[1].in == 256 && p->layer[1].out == 256;
+    plan.hidden_pitch = (p->hidden_max + 31) / 32 * 32 + 8;
+    plan.bias = at;
+    at += (p->bias_bytes + 15) / 16 * 16;
+    for (int i = 0; i < 2; i++) {
+        plan.state[i] = at;
+        at += states * STATE_PITCH * element;
+        plan.hidden[i] = at;
+        at += states * plan.hidden_pitch * element;
+    }
+    plan.score = at;
+    at += (states * SCORE_PITCH * 4 + 15) / 16 * 16;
+    plan.extra = at;
+    at += (extra + 15) / 16 * 16;
+    static const int order[HO_DEVICE_LAYERS] = {3, 0, 2, 1};
+    for (int i = 0; i < HO_DEVICE_LAYERS; i++) {
+        const int l = order[i], bytes = p->layer[l].matrix_bytes;
+        plan.resident[l] = -1;
+        if (p->bf16 && !(l == 1 && plan.held) && at + bytes <= limit) {
+            plan.resident[l] = at;
+            at += bytes;
+            plan.weights += bytes;
+        }
+    }
+    plan.bytes = at;
+    return plan;
+}
+
+#endif

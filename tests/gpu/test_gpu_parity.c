@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The CUDA backend against the CPU backend on the same data. Exact: the market (equity, trades,
+ * labels, counts, metrics), random numbers, the experience of random actions. Bounded: values,
+ * gradients and Adam steps; each bound carries its reason. */
+#include <stdlib.h>
+
+#include "agents/world.h"
+#include "check.h"
+#include "kernels/env/rng.h"
+
+enum { BARS = 3000 };
+
+typedef struct pair {
+    world *cpu, *gpu;
+} pair;
+
+static pair open_pair(int force_portable, int F)
+{
+    ho_backend_options cpu = ho_backend_defaults(), gpu = ho_backend_defaults();
+    cpu.threads = 4;
+    gpu.kind = HO_BACKEND_CUDA;
+    gpu.force_portable = force_portable;
+    const pair p = {world_new_on(WORLD_NOISE, BARS, 9, F, &cpu),
+                    world_new_on(WORLD_NOISE, BARS, 9, F, &gpu)};
+    return p;
+}
+
+static void close_pair(pair *p)
+{
+    world_free(&p->cpu);
+    world_free(&p->gpu);
+}
+
+/* ---- the market ---- */
+
+static ho_backtest_result run_one(world *w, const ho_backtest_request *request)
+{
+    ho_err err;
+    ho_backtest_result r;
+    CHECK_OK(ho_backtest(w->market, NULL, request, 1, &r, &err), &err);
+    return r;
+}
+
+/* Every field and array, bit for bit. */
+static void check_results_equal(const char *what, const ho_backtest_result *a,
+                                const ho_backtest_result *b)
+{
+    assert_int_equal(a->bars, b->bars);
+    for (int64_t i = 0; i <= a->bars; i++) {
+        if (a->equity[i] != b->equity[i]) {
+            fail_msg("%s: equity %lld: %.17g on the CPU, %.17g on the GPU", what, (long long)i,
+                     a->equity[i], b->equity[i]);
+        }
+    }
+    assert_memory_equal(a->bar_return, b->bar_return, (size_t)a->bars * sizeof(double));
+    assert_int_equal(a->trade_count, b->trade_count);
+    for (int64_t i = 0; i < a->trade_count; i++) {
+        const ho_trade *x = &a->trades[i], *y = &b->trades[i];
+        if (x->entry_bar != y->entry_bar || x->exit_bar != y->exit_bar || x->side != y->side ||
+            x->reason != y->reason || x->entry_price != y->entry_price ||
+            x->exit_price != y->exit_price || x->quantity != y->quantity ||
+            x->max_quantity != y->max_quantity || x->net != y->net) {
+            fail_msg("%s: trade %lld differs", what, (long long)i);
+        }
+    }
+    assert_int_equal(a->sessions, b->sessions);
+    assert_memory_equal(a->session_return, b->session_return, (size_t)a->sessions * sizeof(double));
+    assert_memory_equal(a->session_id, b->session_id, (size_t)a->sessions * sizeof(int32_t));
+    assert_memory_equal(a->action_count, b->action_count, sizeof a->action_count);
+    assert_memory_equal(a->exit_count, b->exit_count, sizeof a->exit_count);
+    assert_int_equal(a->ambiguous_bars, b->ambiguous_bars);
+    assert_int_equal(a->position_changes, b->position_changes);
+    assert_int_equal(a->ruined, b->ruined);
+    assert_true(a->fees == b->fees && a->spread == b->spread && a->impact == b->impact &&
+                a->rounding == b->rounding && a->realised == b->realised &&
+                a->traded == b->traded && a->open_pnl == b->open_pnl);
+    for (int m = 0; m < HO_METRIC_COUNT; m++) {
+        assert_int_equal(a->metrics.reason[m], b->metrics.reason[m]);
+        if (a->metrics.reason[m] == HO_REASON_DEFINED &&
+            a->metrics.value[m] != b->metrics.value[m]) {
+            fail_msg("%s: metric %d: %.17g on the CPU, %.17g on the GPU", what, m,
+                     a->metrics.value[m], b->metrics.value[m]);
+        }
+    }
+    assert_int_equal(a->metrics.flags, b->metrics.flags);
+}
+
+/* Settings that between them reach every branch of the step. */
+static ho_env_config setting(const world *w, int which)
+{
+    ho_env_config env = world_env(w, 2.0, 1.5);
+    env.max_lots = 7;
+    env.lot = 100.0;
+    env.impact_coef = which % 2 ? 0.5 : 0.0;
+    env.tick_size = which == 2 || which == 5 ? 0.01 : 0.0;
+    if (which >= 1) {
+        env.profit_target = 30.0;
+        env.stop_loss = 20.0;
+        env.max_holding = 12;
+        env.cooldown = which == 4 ? 3 : 0;
+    }
+    if (which == 3) {
+        env.barrier_unit = HO_BARRIER_SIGMA;
+        env.profit_target = 2.0;
+        env.stop_loss = 1.5;
+        env.sizing = HO_SIZING_VOLATILITY;
+        env.target_vol = w->move * 0.7;
+    }
+    if (which == 4) {
+        env.reward_base = HO_REWARD_DSR;
+        env.dsr_eta = 0.02;
+        env.diversity_penalty = 0.1;
+        env.flat_at_session_end = 1;
+    }
+    if (which == 5) {
+        env.fill = HO_FILL_CLOSE;
+        env.allow_short = 0;
+        env.spread_ticks = 2.0;
+    }
+    return env;
+}
+enum { SETTINGS = 6 };
+
+static void the_same_actions_give_the_same_bits(void **state)
+{
+    (void)state;
+    pair p = open_pair(0, WORLD_FEATURES);
+    uint8_t *actions = malloc(BARS);
+    const uint32_t key[2] = {5, 6};
+    int32_t action = 0;
+    for (int i = 0; i < BARS - 1; i++) {
+        const ho_rng4 r = ho_rng(key, (uint32_t)i, 0, 0, HO_RNG_ACTION, 0);
+        action = ho_rng_float(r.v[0]) < 0.4f ? (int32_t)ho_rng_below(r.v[1], HO_ACTIONS) : action;
+        actions[i] = (uint8_t)action;
+    }
+    for (int which = 0; which < SETTINGS; which++) {
+        char what[32];
+        const ho_env_config env = setting(p.cpu, which);
+        const ho_backtest_request request = {.policy = HO_POLICY_ACTIONS,
+                                             .window = {0, BARS},
+                                             .env = &env,
+                                             .actions = actions,
+                                             .want = 15};
+        ho_backtest_result a = run_one(p.cpu, &request), b = run_one(p.gpu, &request);
+        snprintf(what, sizeof what, "setting %d", which);
+        check_results_equal(what, &a, &b);
+        assert_true(a.trade_count > 100);
+        print_message("%s: %lld trades, equal\n", what, (long long)a.trade_count);
+        ho_backtest_free(&a);
+        ho_backtest_free(&b);
+    }
+    free(actions);
+    close_pair(&p);
+}
+
+static void rule_policies_give_the_same_bits(void **state)
+{
+    (void)state;
+    pair p = open_pair(0, WORLD_FEATURES);
+    float *targets = malloc(BARS * sizeof *targets);
+    for (int i = 0; i < BARS - 1; i++) {
+        targets[i] = (float)((i * 7919) % 201 - 100) / 100.0f;
+    }
+    for (int policy = HO_POLICY_TARGETS; policy <= HO_POLICY_RANDOM; policy++) {
+        char what[32];
+        const ho_env_config env = setting(p.cpu, 1);
+        ho_backtest_request request = {.policy = (ho_policy)policy,
+                                       .window = {100, BARS - 57},
+                                       .env = &env,
+                                       .targets = targets,
+                                       .momentum_bars = 20,
+                                       .random_turnover = 0.1,
+                                       .random_exposure = 0.6,
+                                       .want = 15};
+        ho_rng_key(1, 2, 3, 4, request.rng_key);
+        ho_backtest_result a = run_one(p.cpu, &request), b = run_one(p.gpu, &request);
+        snprintf(what, sizeof what, "policy %d", policy);
+        check_results_equal(what, &a, &b);
+        ho_backtest_free(&a);
+        ho_backtest_free(&b);
+    }
+    free(targets);
+    close_pair(&p);
+}
+
+/* ---- lanes ---- */
+
+typedef struct lanes {
+    ho_cohort *cpu, *gpu;
+} lanes;
+
+static lanes open_lanes(pair *p, const ho_cohort_key *key, const ho_lane_config *lane)
+{
+    ho_err err;
+    lanes l;
+    ho_cohort_key gpu = *key, cpu = *key;
+    cpu.precision = HO_PRECISION_F32;
+    CHECK_OK(ho_cohort_create(p->cpu->backend, p->cpu->market, &cpu, 1, &l.cpu, &err), &err);
+    CHECK_OK(ho_cohort_create(p->gpu->backend, p->gpu->market, &gpu, 1, &l.gpu, &err), &err);
+    CHECK_OK(ho_lane_start(l.cpu, 0, lane, &err), &err);
+    CHECK_OK(ho_lane_start(l.gpu, 0, lane, &err), &err);
+    return l;
+}
+
+static void close_lanes(lanes *l)
+{
+    ho_cohort_destroy(&l->cpu);
+    ho_cohort_destroy(&l->gpu);
+}
+
+static void run_both(lanes *l, ho_epoch_stat *cpu, ho_epoch_stat *gpu)
+{
+    ho_err err;
+    CHECK_OK(ho_cohort_run_epoch(l->cpu, cpu, &err), &err);
+    CHECK_OK(ho_cohort_run_epoch(l->gpu, gpu, &err), &err);
+}
+
+/* Random actions only, so that no rounding of a network decides anything. */
+static ho_lane_config random_lane(const world *w, const ho_cohort_key *key)
+{
+    ho_lane_config lane = world_lane(w, key, 3);
+    lane.agent.eps_start = lane.agent.eps_end = 1.0;
+    lane.agent.explore_hold = 4.0;
+    lane.agent.learn_start = 1;
+    lane.env.random_start = 0.5;
+    lane.env.profit_target = 30.0;
+    lane.env.stop_loss = 20.0;
+    lane.env.max_holding = 9;
+    lane.env.diversity_penalty = 0.1;
+    return lane;
+}
+
+static void check_experience_equal(const ho_epoch_stat *a, const ho_epoch_stat *b)
+{
+    assert_int_equal(a->experiences, b->experiences);
+    assert_int_equal(a->replay_fill, b->replay_fill);
+    assert_memory_equal(a->exposure_count, b->exposure_count, sizeof a->exposure_count);
+    assert_memory_equal(a->order_count, b->order_count, sizeof a->order_count);
+    assert_memory_equal(a->urgency_count, b->urgency_count, sizeof a->urgency_count);
+    assert_int_equal(a->ended_ruin, b->ended_ruin);
+    assert_int_equal(a->ended_window, b->ended_window);
+    assert_int_equal(a->ended_length, b->ended_length);
+    assert_int_equal(a->ended_barrier, b->ended_barrier);
+    assert_int_equal(a->exit_profit, b->exit_profit);
+    assert_int_equal(a->exit_stop, b->exit_stop);
+    assert_int_equal(a->exit_time, b->exit_time);
+    assert_int_equal(a->exit_session, b->exit_session);
+    assert_int_equal(a->exit_signal, b->exit_signal);
+    if (a->reward_mean != b->reward_mean || a->reward_std != b->reward_std ||
+        a->reward_min != b->reward_min || a->reward_max != b->reward_max ||
+        a->sharpe != b->sharpe || a->kelly_share != b->kelly_share) {
+        fail_msg("reward mean %.17g and %.17g, sharpe %.17g and %.17g", a->reward_mean,
+                 b->reward_mean, a->sharpe, b->sharpe);
+    }
+}
+
+static void experience_of_random_actions_is_equal(void **state)
+{
+    (void)state;
+    static const int episodes[] = {1, 31, 32, 257};
+    for (int i = 0; i < 4; i++) {
+        for (int form = 0; form < 4; form++) {
+            pair p = open_pair(0, WORLD_FEATURES);
+            ho_cohort_key key = world_key(p.cpu, HO_DQN);
+            ho_epoch_stat cpu, gpu;
+            key.episodes = episodes[i];
+            key.episode_length = 61;
+            key.replay_capacity = form == 1 ? 50 : 20000; /* a ring smaller than an epoch */
+            key.action_set = form == 2 ? HO_ACTIONS_EXPOSURE5 : HO_ACTIONS_FULL45;
+            key.state_form = form == 3 ? HO_STATE_SEED54 : HO_STATE_FULL;
+            ho_lane_config lane = random_lane(p.cpu, &key);
+            lane.agent.learn_start = 1000000; /* no updates */
+            if (form == 1) {
+                lane.env.recycle = 0;
+                lane.env.end_on_barrier = 1;
+            }
+            if (form == 2) {
+                lane.env.sizing = HO_SIZING_KELLY;
+                lane.env.kelly_min_trades = 5;
+                lane.env.reset_flags = 0;
+            }
+            lanes l = open_lanes(&p, &key, &lane);
+            for (int epoch = 0; epoch < 3; epoch++) {
+                run_both(&l, &cpu, &gpu);
+                check_experience_equal(&cpu, &gpu);
+            }
+            close_lanes(&l);
+            close_pair(&p);
+        }
+    }
+}
+
+/* ||gpu - cpu|| / ||cpu - start|| over all tensors: the error of what training changed. */
+static double relative_error(const ho_tensors *start, const ho_tensors *cpu, const ho_tensors *gpu)
+{
+    double error = 0.0, change = 0.0;
+    assert_int_equal(cpu->count, gpu->count);
+    for (int i = 0; i < cpu->count; i++) {
+        const ho_tensor *t = &cpu->tensor[i];
+        const int64_t n = t->shape[0] * (t->ndim == 2 ? t->shape[1] : 1);
+        assert_string_equal(t->name, gpu->tensor[i].name);
+        for (int64_t k = 0; k < n; k++) {
+            const double e = (double)gpu->tensor[i].data[k] - (double)t->data[k];
+            const double c = (double)t->data[k] - (double)start->tensor[i].data[k];
+            error += e * e;
+            change += c * c;
+        }
+    }
+    assert_true(change > 0.0);
+    return sqrt(error / change);
+}
+
+typedef struct shape {
+    int hidden1, hidden2, head, batch, dueling, bf16, portable, updates;
+    double bound;      /* of the change of the weights */
+    double loss_bound; /* relative */
+} shape;
+
+/* Adam with eps 1 is nearly lr * gradient after one step, so the change of the weights is the
+ * gradient. float32: products differ in the order of sums only. bf16: inputs and activations are
+ * rounded to 8 bits; the gradient's error was 6e-3 against float64 on this network. */
+static const shape shapes[] = {
+    {32, 32, 16, 64, 1, 0, 1, 1, 1e-4, 1e-5},
+    {32, 32, 16, 1, 1, 0, 1, 1, 1e-4, 1e-5},
+    {33, 17, 9, 31, 1, 0, 1, 1, 1e-4, 1e-5},
+    {48, 40, 24, 257, 0, 0, 1, 1, 1e-4, 1e-5},
+    {256, 256, 128, 1024, 1, 0, 1, 1, 1e-4, 1e-5},
+    {32, 32, 16, 64, 1, 1, 1, 1, 3e-2, 2e-2},
+    {33, 17, 9, 31, 1, 1, 1, 1, 3e-2, 2e-2},
+    {48, 40, 24, 257, 0, 1, 1, 1, 3e-2, 2e-2},
+    {256, 256, 128, 1024, 1, 1, 1, 1, 2e-2, 1e-2},
+    {256, 256, 128, 1024, 1, 1, 0, 1, 2e-2, 1e-2}, /* fused where there is sm_90a */
+    {256, 256, 128, 128, 1, 1, 0, 1, 2e-2, 1e-2},
+    {64, 64, 32, 128, 1, 0, 1, 20, 2e-2, 1e-3}, /* drift of a whole epoch, usual Adam */
+};
+
+static void an_update_agrees_with_the_cpu(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        const shape *s = &shapes[i];
+        ho_err err;
+        pair p = open_pair(s->portable, HO_MARKET_FEATURES);
+        ho_cohort_key key = world_key(p.cpu, HO_DQN);
+        ho_epoch_stat cpu, gpu;
+        ho_tensors before, a, b;
+        key.hidden1 = s->hidden1;
+        key.hidden2 = s->hidden2;
+        key.head = s->head;
+        key.batch = s->batch;
+        key.dueling = s->dueling;
+        key.updates = s->updates;
+        key.precision = s->bf16 ? HO_PRECISION_BF16 : HO_PRECISION_F32;
+        ho_lane_config lane = random_lane(p.cpu, &key);
+        lane.agent.adam_eps = s->updates == 1 ? 1.0 : 1e-5;
+        lane.agent.learning_rate = s->updates == 1 ? 0.1 : 1e-3;
+        lanes l = open_lanes(&p, &key, &lane);
+        CHECK_OK(ho_lane_export(l.gpu, 0, &before, &err), &err);
+        run_both(&l, &cpu, &gpu);
+        check_experience_equal(&cpu, &gpu);
+        CHECK_OK(ho_lane_export(l.cpu, 0, &a, &err), &err);
+        CHECK_OK(ho_lane_export(l.gpu, 0, &b, &err), &err);
+        const double error = relative_error(&before, &a, &b);
+        print_message("%dx%dx%d batch %d dueling %d bf16 %d portable %d updates %d: change %.2e "
+                      "loss %.7f %.7f norm %.6f %.6f q %.6f %.6f td %.6f %.6f\n",
+                      s->hidden1, s->hidden2, s->head, s->batch, s->dueling, s->bf16, s->portable,
+                      s->updates, error, cpu.loss_last, gpu.loss_last, cpu.grad_norm, gpu.grad_norm,
+                      cpu.q_mean, gpu.q_mean, cpu.td_error_mean, gpu.td_error_mean);
+        assert_int_equal(gpu.updates, s->updates);
+        if (!(error <= s->bound)) {
+            fail_msg("the weights' change differs by %.3e, bound %.1e", error, s->bound);
+        }
+        CHECK_CLOSE(gpu.loss_last, cpu.loss_last, s->loss_bound);
+        CHECK_CLOSE(gpu.td_error_mean, cpu.td_error_mean, s->loss_bound);
+        CHECK_NEAR(gpu.grad_norm, cpu.grad_norm, s->loss_bound * 3.0 * cpu.grad_norm);
+        CHECK_NEAR(gpu.q_mean, cpu.q_mean, s->loss_bound * cpu.q_std + 1e-6);
+        assert_true(gpu.learning_rate == cpu.learning_rate && gpu.epsilon == cpu.epsilon);
+        ho_tensors_free(&before);
+        ho_tensors_free(&a);
+        ho_tensors_free(&b);
+        close_lanes(&l);
+        close_pair(&p);
+    }
+}
+
+/* The greedy policy of the same weights: a few actions of thousands may differ by rounding. */
+static void a_greedy_backtest_agrees_with_the_cpu(void **state)
+{
+    (void)state;
+    for (int bf16 = 0; bf16 < 2; bf16++) {
+        ho_err err;
+        pair p = open_pair(0, HO_MARKET_FEATURES);
+        ho_cohort_key key = world_key(p.cpu, HO_DQN);
+        key.hidden1 = key.hidden2 = 256;
+        key.head = 128;
+        key.precision = bf16 ? HO_PRECISION_BF16 : HO_PRECISION_F32;
+        const ho_lane_config lane = random_lane(p.cpu, &key);
+        lanes l = open_lanes(&p, &key, &lane);
+        for (int policy = HO_POLICY_GREEDY; policy <= HO_POLICY_CONFIDENCE; policy++) {
+            ho_backtest_result a, b;
+            const ho_backtest_request request = {.policy = (ho_policy)policy,
+                                                 .slots = {0, 0},
+                                                 .slot_count = policy == HO_POLICY_GREEDY ? 1 : 2,
+                                                 .window = {0, 1000},
+                                                 .want = 15};
+            CHECK_OK(ho_backtest(p.cpu->market, l.cpu, &request, 1, &a, &err), &err);
+            CHECK_OK(ho_backtest(p.gpu->market, l.gpu, &request, 1, &b, &err), &err);
+            int64_t same = 0;
+            for (int64_t i = 0; i < a.bars && i < b.bars; i++) {
+                same += a.actions[i] == b.actions[i];
+            }
+            print_message("bf16 %d policy %d: %lld of %lld actions alike\n", bf16, policy,
+                          (long long)same, (long long)a.bars);
+            assert_true((double)same >= (bf16 ? 0.97 : 0.999) * (double)a.bars);
+            ho_backtest_free(&a);
+            ho_backtest_free(&b);
+        }
+        close_lanes(&l);
+        close_pair(&p);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_same_actions_give_the_same_bits),
+        cmocka_unit_test(rule_policies_give_the_same_bits),
+        cmocka_unit_test(experience_of_random_actions_is_equal),
+        cmocka_unit_test(an_update_agrees_with_the_cpu),
+        cmocka_unit_test(a_greedy_backtest_agrees_with_the_cpu),
+    };
+    if (ho_backend_gpu_count() == 0) {
+        print_message("no GPU: skipped\n");
+        return HO_TEST_SKIPPED;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
