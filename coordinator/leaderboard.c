@@ -2,6 +2,8 @@
  * See leaderboard.h. */
 #include "coordinator/leaderboard.h"
 
+#include "coordinator/overfit_study.h"
+
 #include <math.h>
 #include <stdio.h>
 
@@ -35,21 +37,13 @@ static double column_real(sqlite3_stmt *statement, int column)
 
 static void print_overfitting(FILE *out, ho_store *store)
 {
-    sqlite3_stmt *statement = NULL;
-    if (sqlite3_prepare_v2(ho_store_db(store), "SELECT trials, psr, dsr, pbo FROM overfitting", -1,
-                           &statement, NULL) == SQLITE_OK &&
-        sqlite3_step(statement) == SQLITE_ROW) {
-        static const char *const names[] = {"", "PSR", "DSR", "PBO"};
-        (void)fprintf(out, "overfitting: %lld trials tried",
-                      (long long)sqlite3_column_int64(statement, 0));
-        for (int i = 1; i < 4; i++) {
-            if (!isnan(column_real(statement, i))) {
-                (void)fprintf(out, ", %s %.3f", names[i], column_real(statement, i));
-            }
-        }
-        (void)fprintf(out, "\n");
+    ho_overfit_row row;
+    char text[700];
+
+    if (ho_overfit_read(store, &row, NULL) == HO_OK) {
+        ho_overfit_sentence(&row, text, sizeof text);
+        (void)fprintf(out, "luck: %s\n", text);
     }
-    (void)sqlite3_finalize(statement);
 }
 
 ho_status ho_summary_print(FILE *out, ho_store *store, ho_err *err)

@@ -14,6 +14,7 @@
 #include "coordinator/change.h"
 #include "coordinator/gpus.h"
 #include "coordinator/observe.h"
+#include "coordinator/overfit_study.h"
 #include "coordinator/progress.h"
 #include "coordinator/search_options.h"
 #include "coordinator/server.h"
@@ -344,6 +345,19 @@ static bool is_over(const run *r)
            r->trials <= r->info.trials;
 }
 
+/* Overfitting statistics, from the trials as they stand in the file. */
+static ho_status put_overfit(run *r, ho_err *err)
+{
+    ho_overfit_row row;
+    ho_status rc = HO_OK;
+
+    if ((rc = ho_store_flush(r->store, ho_clock_ns(), true, err)) == HO_OK &&
+        (rc = ho_overfit_measure(r->store, ho_clock_unix_ns(), &row, err)) == HO_OK) {
+        rc = ho_store_put_overfit(r->store, &row);
+    }
+    return rc;
+}
+
 static ho_status serve(run *r, ho_run_end *end, ho_err *err)
 {
     ho_err second = {0};
@@ -369,6 +383,9 @@ static ho_status serve(run *r, ho_run_end *end, ho_err *err)
                                     : rc == HO_ECANCELLED ? "interrupted"
                                                           : "failed",
                                     end->reason, r->trials, ho_clock_unix_ns());
+    if (last == HO_OK && rc == HO_OK) {
+        last = put_overfit(r, &second);
+    }
     if (last == HO_OK) {
         last = ho_dispatch_interrupt(r->dispatch, end->reason, ho_clock_ns(), &second);
     }

@@ -210,6 +210,16 @@ typedef struct ho_trial_result {
 } ho_trial_result;
 ho_status ho_store_put_result(ho_store *store, const ho_trial_result *result);
 
+/* One row of the overfit table; NaN: not known. */
+typedef struct ho_overfit_row {
+    int64_t now_ns, trial /* the best; -1: none */, configurations;
+    double sharpe, sharpe_std, sharpe_zero; /* per session, not annualised */
+    double psr, dsr, min_track_sessions, pbo, null_p;
+    int64_t pbo_splits;
+    char notes[400]; /* why something is not known */
+} ho_overfit_row;
+ho_status ho_store_put_overfit(ho_store *store, const ho_overfit_row *row);
+
 typedef struct ho_report_row {
     int64_t number, step, now_ns;
     double value;

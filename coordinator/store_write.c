@@ -64,6 +64,10 @@
       "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")                                                        \
     X(ARTIFACT_DELETED, 1,                                                                         \
       "UPDATE artifact SET deleted_ns = ?2 WHERE path = ?1 AND deleted_ns IS NULL")                \
+    X(OVERFIT, 0,                                                                                  \
+      "INSERT INTO overfit (at_ns, trial, trials, sharpe, sharpe_std, sharpe_zero, psr, dsr, "     \
+      "min_track_sessions, pbo, pbo_splits, null_p, notes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, " \
+      "?, ?, ?)")                                                                                  \
     X(STUDY, 1,                                                                                    \
       "UPDATE study SET state = ?1, reason = ?2, trials = ?3, changed_ns = ?4 WHERE id = 1")
 
@@ -455,6 +459,25 @@ ho_status ho_store_put_event(ho_store *store, int64_t now_ns, const char *kind, 
     put_id(&d, trial >= 0 ? attempt : -1);
     put_id(&d, worker);
     put_text(&d, text);
+    return row_put(store, &d);
+}
+
+ho_status ho_store_put_overfit(ho_store *store, const ho_overfit_row *row)
+{
+    draft d = {.statement = STATEMENT_OVERFIT};
+    put_int(&d, row->now_ns);
+    put_id(&d, row->trial);
+    put_int(&d, row->configurations);
+    put_real(&d, row->sharpe);
+    put_real(&d, row->sharpe_std);
+    put_real(&d, row->sharpe_zero);
+    put_real(&d, row->psr);
+    put_real(&d, row->dsr);
+    put_real(&d, row->min_track_sessions);
+    put_real(&d, row->pbo);
+    put_id(&d, isnan(row->pbo) ? -1 : row->pbo_splits);
+    put_real(&d, row->null_p);
+    put_text(&d, row->notes[0] ? row->notes : NULL);
     return row_put(store, &d);
 }
 

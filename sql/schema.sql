@@ -34,6 +34,7 @@ CREATE TABLE study (
     last_bar_ns     INTEGER NOT NULL,
     sessions_per_year REAL NOT NULL,         -- 252, or 365 round the clock
     initial_capital REAL NOT NULL,           -- money
+    prior_trials    INTEGER NOT NULL DEFAULT 0, -- tried in studies that this one was started from
     revision        INTEGER NOT NULL DEFAULT 1  -- grows with each accepted change of the study file
 ) STRICT;
 
