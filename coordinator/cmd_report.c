@@ -9,17 +9,27 @@
 #include <unistd.h>
 
 #include "coordinator/commands.h"
+#include "coordinator/overfit_study.h"
 #include "coordinator/report/report.h"
 #include "coordinator/store.h"
 
 extern const char ho_report_page[], ho_report_style[], ho_report_chart[], ho_report_sections[];
 
-static ho_status put_data(sqlite3 *db, FILE *file, ho_err *err)
+static ho_status put_data(ho_store *store, FILE *file, ho_err *err)
 {
     ho_json_out out = {.file = file};
-    ho_status rc;
+    sqlite3 *db = ho_store_db(store);
+    ho_overfit_row luck;
+    char sentence[700];
+    ho_status rc = ho_overfit_read(store, &luck, err);
 
+    if (rc == HO_OK) {
+        ho_overfit_sentence(&luck, sentence, sizeof sentence);
+    } else if (rc != HO_ENOTFOUND) {
+        return rc;
+    }
     ho_json_begin(&out, NULL, '{');
+    ho_json_text(&out, "sentence", rc == HO_OK ? sentence : NULL);
     if ((rc = ho_report_study(db, &out, err)) == HO_OK &&
         (rc = ho_report_trials(db, &out, err)) == HO_OK &&
         (rc = ho_report_params(db, &out, err)) == HO_OK &&
@@ -31,7 +41,7 @@ static ho_status put_data(sqlite3 *db, FILE *file, ho_err *err)
 }
 
 /* Copies the page, each @@NAME@@ replaced by what it stands for. */
-static ho_status put_page(sqlite3 *db, FILE *file, ho_err *err)
+static ho_status put_page(ho_store *store, FILE *file, ho_err *err)
 {
     const char *rest = ho_report_page;
     ho_status rc = HO_OK;
@@ -41,7 +51,7 @@ static ho_status put_page(sqlite3 *db, FILE *file, ho_err *err)
         if (strncmp(mark, "@@STYLE@@", 9) == 0) {
             (void)fputs(ho_report_style, file);
         } else if (strncmp(mark, "@@DATA@@", 8) == 0) {
-            rc = put_data(db, file, err);
+            rc = put_data(store, file, err);
         } else {
             (void)fputs(ho_report_chart, file);
             (void)fputs(ho_report_sections, file);
@@ -70,7 +80,7 @@ static ho_status write_report(const char *db_path, const char *path, ho_err *err
         rc = ho_err_set(err, HO_EIO, "%s: %s; choose another place with -o", part, strerror(errno));
         goto out;
     }
-    rc = put_page(ho_store_db(store), file, err);
+    rc = put_page(store, file, err);
     int bad = ferror(file);
     bad |= fclose(file);
     file = NULL;

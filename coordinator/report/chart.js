@@ -24,6 +24,9 @@ function num(x) {
 const pct = x => x === null || x === undefined || !isFinite(x) ? '–' : (100 * x).toFixed(2) + ' %';
 const day = ns => new Date(ns / 1e6).toISOString().slice(0, 10);
 
+/* Width in user units that makes a chart's text as large as the page's, down to a telephone. */
+const room = box => Math.max(300, Math.min(1080, box.clientWidth - 36));
+
 function extent(values) {
     let low = Infinity, high = -Infinity;
     for (const v of values) {
@@ -59,7 +62,7 @@ function scale(low, high, a, b, log) {
 /* A chart with axes. options: width, height, x: [low, high], y: [low, high], xlog, ylog, xlabel,
  * ylabel, yformat, label (what it shows, for screen readers). Returns {svg, x, y, left, ...}. */
 function plot(box, o) {
-    const W = o.width || 1080, H = o.height || 280, L = 62, R = 14, T = 12, B = 34;
+    const W = o.width || room(box), H = o.height || 280, L = 62, R = 14, T = 12, B = 34;
     const svg = el(box, 'svg', {viewBox: `0 0 ${W} ${H}`, role: 'img', 'aria-label': o.label});
     const x = scale(o.x[0], o.x[1], L, W - R, o.xlog), y = scale(o.y[0], o.y[1], H - B, T, o.ylog);
     const format = o.yformat || num, xformat = o.xformat || num;

@@ -204,7 +204,7 @@ static ho_status put_fold_equity(sqlite3 *db, ho_json_out *out, const fold_list 
 
     if (rc == HO_OK && best.rows > 0) {
         int thin = (best.sessions + HO_REPORT_SESSIONS - 1) / HO_REPORT_SESSIONS;
-        if ((rc = read_series(db, "baseline WHERE policy = 'buy_hold'", folds->id[i], &hold,
+        if ((rc = read_series(db, "baseline WHERE policy = 'buy_and_hold'", folds->id[i], &hold,
                               err)) == HO_OK &&
             (rc = read_series(db, "baseline WHERE policy = 'random'", folds->id[i], &random,
                               err)) == HO_OK) {
@@ -213,7 +213,7 @@ static ho_status put_fold_equity(sqlite3 *db, ho_json_out *out, const fold_list 
             ho_json_integer(out, "begin_ns", folds->begin_ns[i]);
             ho_json_integer(out, "end_ns", folds->end_ns[i]);
             put_mean(out, "best", &best, thin);
-            put_mean(out, "buy_hold", &hold, thin);
+            put_mean(out, "buy_and_hold", &hold, thin);
             rc = put_band(out, &random, thin, err);
             ho_json_end(out, '}');
         }

@@ -2,7 +2,6 @@
  * The parts of the report that are about the study as a whole. See report.h. */
 #include "coordinator/report/report.h"
 
-#include <math.h>
 #include <stdio.h>
 
 static void put_members(sqlite3_stmt *stmt, void *user)
@@ -48,56 +47,6 @@ static void put_fold(sqlite3_stmt *stmt, void *user)
     ho_json_end(out, '}');
 }
 
-typedef struct overfit_row {
-    int found;
-    double trials, dsr, zero, psr;
-} overfit_row;
-
-static void read_overfit(sqlite3_stmt *stmt, void *user)
-{
-    overfit_row *o = user;
-
-    o->found = 1;
-    o->trials = sqlite3_column_double(stmt, 0);
-    o->dsr = sqlite3_column_type(stmt, 1) == SQLITE_NULL ? NAN : sqlite3_column_double(stmt, 1);
-    o->zero = sqlite3_column_type(stmt, 2) == SQLITE_NULL ? NAN : sqlite3_column_double(stmt, 2);
-    o->psr = sqlite3_column_type(stmt, 3) == SQLITE_NULL ? NAN : sqlite3_column_double(stmt, 3);
-}
-
-/* The deflated Sharpe ratio in words. */
-static ho_status put_sentence(sqlite3 *db, ho_json_out *out, ho_err *err)
-{
-    overfit_row o = {0};
-    char text[512];
-
-    ho_status rc = ho_report_query(db, "SELECT trials, dsr, sharpe_zero, psr FROM overfitting",
-                                   read_overfit, &o, err);
-    if (rc != HO_OK || !o.found) {
-        ho_json_text(out, "sentence", NULL);
-        ho_json_text(
-            out, "luck",
-            "The Sharpe ratios of all finished trials. The more that were tried, the better "
-            "the best one looks without any skill.");
-        return rc;
-    }
-    if (isnan(o.dsr)) {
-        snprintf(text, sizeof text, "The deflated Sharpe ratio is undefined here.");
-    } else {
-        snprintf(text, sizeof text,
-                 "After %.0f configurations, the probability that the best one's Sharpe ratio is "
-                 "better than what luck alone would have found is %.1f %%%s.",
-                 o.trials, 100 * o.dsr,
-                 o.dsr > 0.95 ? "" : ": not enough to rule luck out (95 % is the usual bar)");
-    }
-    ho_json_text(out, "sentence", text);
-    snprintf(text, sizeof text,
-             "The Sharpe ratios of all finished trials, and the value that the best of %.0f trials "
-             "without skill would be expected to reach.",
-             o.trials);
-    ho_json_text(out, "luck", text);
-    return HO_OK;
-}
-
 static void put_total(sqlite3_stmt *stmt, void *user)
 {
     ho_report_column(user, stmt, 0, sqlite3_column_name(stmt, 0));
@@ -134,7 +83,7 @@ ho_status ho_report_study(sqlite3 *db, ho_json_out *out, ho_err *err)
                          "ORDER BY id",
                          put_fold, out, err);
     ho_json_end(out, ']');
-    if (rc != HO_OK || (rc = put_sentence(db, out, err)) != HO_OK) {
+    if (rc != HO_OK) {
         return rc;
     }
     ho_json_text(out, "conventions",

@@ -27,12 +27,12 @@ function head() {
         el(c, 'b', {}, value);
         if (note) el(c, 'span', {class: 'dim'}, note);
     };
-    const best = D.leaderboard[0], hold = D.baselines.find(b => b.policy === 'buy_hold');
+    const best = D.leaderboard[0], hold = D.baselines.find(b => b.policy === 'buy_and_hold');
     card('best ' + first.metric, best ? num(best.value) : '–', best ? 'trial ' + best.trial : 'no trial finished');
     if (hold) card('buy-and-hold ' + first.metric, num(hold[first.metric] ?? hold.sharpe), 'same bars, same costs');
     card('finished', String(p.complete), `${p.pruned} pruned, ${p.failed} failed`);
-    if (D.overfit) card('deflated Sharpe', num(D.overfit.dsr), `${D.overfit.trials} configurations tried`);
-    if (D.overfit && D.overfit.pbo !== null) card('overfitting (PBO)', pct(D.overfit.pbo));
+    if (D.overfit.trials) card('deflated Sharpe', num(D.overfit.dsr), `${D.overfit.trials} configurations tried`);
+    if (typeof D.overfit.pbo === 'number') card('overfitting (PBO)', pct(D.overfit.pbo));
     card('holdout looks', String(D.looks), D.looks ? '' : 'not looked at yet');
     if (D.sentence) el(page, 'p', {}, D.sentence);
 }
@@ -40,10 +40,11 @@ function head() {
 function leaderboard() {
     const box = section('Leaderboard', 'Joined out-of-sample series of all folds, after costs; means over ' +
         'seeds. ' + D.conventions);
-    const cells = b => [num(b.value), num(b.sharpe), pct(b.total_return), pct(b.max_drawdown), num(b.trades)];
+    const same = first.metric === 'sharpe'; /* then the value is the Sharpe ratio already */
+    const cells = b => [num(b.value), ...(same ? [] : [num(b.sharpe)]), pct(b.total_return), pct(b.max_drawdown), num(b.trades)];
     const rows = D.leaderboard.map(b => [String(b.trial), ...cells(b), b.feasible ? '' : 'infeasible']);
-    const bases = D.baselines.map(b => [b.policy.replace('_', ' '), ...cells(b), 'baseline']);
-    table(box, ['trial', valueName, 'sharpe', 'total return', 'max drawdown', 'trades', ''],
+    const bases = D.baselines.map(b => [b.policy.replaceAll('_', '-'), ...cells(b), 'baseline']);
+    table(box, ['trial', valueName, ...(same ? [] : ['sharpe']), 'total return', 'max drawdown', 'trades', ''],
         rows.concat(bases), r => r >= rows.length ? 'base' : '');
 }
 
@@ -90,7 +91,7 @@ function parallel() {
     if (!P || !D.sample.trial.length) return;
     const box = section('Parallel coordinates', 'One line a trial, stronger colour for better. Drag along an axis ' +
         'to keep only the trials that pass there; click an axis to clear it.');
-    const W = Math.max(1080, 130 * (P + 1)), H = 330, T = 40, B = H - 34;
+    const W = Math.max(room(box), 130 * (P + 1)), H = 330, T = 40, B = H - 34;
     const svg = el(el(box, 'div', {class: 'wide'}), 'svg', {viewBox: `0 0 ${W} ${H}`, role: 'img',
         style: `min-width:${Math.min(W, 130 * (P + 1))}px`, 'aria-label': 'parameters of the trials and their value'});
     const values = D.sample.value, [low, high] = extent(values);
@@ -158,12 +159,13 @@ function importance() {
         '; below it, each parameter against the objective.' : 'Each parameter against the objective.');
     const anova = D.importance.filter(i => i.method === 'ped_anova').sort((a, b) => b.value - a.value);
     if (anova.length) {
-        const top = Math.max(...anova.map(i => i.value), 1e-12), H = 24 * anova.length + 8;
-        const svg = el(box, 'svg', {viewBox: `0 0 1080 ${H}`, role: 'img', 'aria-label': 'parameter importance'});
+        const top = Math.max(...anova.map(i => i.value), 1e-12), H = 24 * anova.length + 8, W = room(box);
+        const left = Math.min(236, W * 0.45), most = W - left - 80;
+        const svg = el(box, 'svg', {viewBox: `0 0 ${W} ${H}`, role: 'img', 'aria-label': 'parameter importance'});
         anova.forEach((item, r) => {
-            el(svg, 'text', {class: 'name', x: 236, y: 24 * r + 18, 'text-anchor': 'end'}, item.param);
-            el(svg, 'rect', {x: 244, y: 24 * r + 6, height: 14, width: Math.max(1, 700 * item.value / top), fill: css('c1'), rx: 2});
-            el(svg, 'text', {x: 250 + 700 * item.value / top, y: 24 * r + 18}, pct(item.value));
+            el(svg, 'text', {class: 'name', x: left, y: 24 * r + 18, 'text-anchor': 'end'}, item.param);
+            el(svg, 'rect', {x: left + 8, y: 24 * r + 6, height: 14, width: Math.max(1, most * item.value / top), fill: css('c1'), rx: 2});
+            el(svg, 'text', {x: left + 14 + most * item.value / top, y: 24 * r + 18}, pct(item.value));
         });
     }
     const grid = el(box, 'div', {class: 'grid2'}), ys = extent(D.sample.value);
@@ -201,10 +203,11 @@ function equity() {
     if (!D.equity.length) return;
     const box = section('Equity by fold', `Best trial${D.seeds > 1 ? ' (mean of its seeds)' : ''} on each test window, ` +
         'which it never trained on; growth of 1 a session, drawdown below it.');
-    legend(box, [['trial ' + D.leaderboard[0].trial, 'c2'], ['buy-and-hold', 'c1'], ['random policies, 5 to 95 %', 'dim']]);
+    legend(box, [['trial ' + D.leaderboard[0].trial, 'c2'], ['buy-and-hold', 'c1'],
+        ...(D.equity[0].random_low ? [['random policies, 5 to 95 %', 'dim']] : [])]);
     const grid = el(box, 'div', {class: 'grid2'});
     for (const fold of D.equity) {
-        const cell = el(grid, 'div'), best = grow(fold.best), hold = fold.buy_hold ? grow(fold.buy_hold) : [];
+        const cell = el(grid, 'div'), best = grow(fold.best), hold = fold.buy_and_hold ? grow(fold.buy_and_hold) : [];
         el(cell, 'p', {class: 'dim'}, `fold ${fold.fold}: ${day(fold.begin_ns)} to ${day(fold.end_ns)}`);
         const range = extent([...best, ...hold, ...(fold.random_low || []), ...(fold.random_high || [])]);
         const c = plot(cell, {width: 380, height: 200, x: [0, best.length - 1], y: range, ylabel: 'equity',
@@ -223,8 +226,9 @@ function equity() {
 function luck() {
     const values = D.sharpes;
     if (values.length < 3) return;
-    const zero = D.overfit ? D.overfit.sharpe_zero : null;
-    const box = section('How much of the best is luck', D.luck);
+    const zero = D.overfit.sharpe_zero ?? null;
+    const box = section('How much of the best is luck', 'The Sharpe ratios of all finished trials' + (zero === null ? '.' :
+        `, and what the best of ${D.overfit.trials} tries without skill would be expected to reach.`));
     const [low, high] = extent(zero === null ? values : [...values, zero]);
     const bins = Math.min(60, Math.max(8, Math.ceil(Math.sqrt(values.length))));
     const counts = new Array(bins).fill(0);
@@ -250,11 +254,11 @@ function workers() {
     const t0 = Math.min(...spans.map(s => s[0])), t1 = Math.max(...spans.map(s => s[1]));
     const box = section('Worker timeline', 'Each bar is a trial on its worker.' + (D.spans_cut ?
         ' Only the last ' + spans.length + ' trials are drawn.' : ''));
-    const H = 30 * D.workers.length + 40, W = 1080;
+    const H = 30 * D.workers.length + 40, W = room(box), left = Math.min(190, W * 0.3);
     const svg = el(box, 'svg', {viewBox: `0 0 ${W} ${H}`, role: 'img', 'aria-label': 'worker timeline'});
-    const x = scale(0, Math.max((t1 - t0) / 1e9, 1e-9), 190, W - 14);
+    const x = scale(0, Math.max((t1 - t0) / 1e9, 1e-9), left, W - 14), most = Math.floor(left / 6.6);
     D.workers.forEach((w, r) => {
-        el(svg, 'text', {class: 'name', x: 4, y: 30 * r + 20}, w.name.length > 28 ? w.name.slice(0, 27) + '…' : w.name);
+        el(svg, 'text', {class: 'name', x: 4, y: 30 * r + 20}, w.name.length > most ? w.name.slice(0, most - 1) + '…' : w.name);
         for (const [begin, end, trial, state] of w.span) {
             const a = x((begin - t0) / 1e9), b = x((end - t0) / 1e9);
             tip(el(svg, 'rect', {x: a.toFixed(1), width: Math.max(1, b - a).toFixed(1), y: 30 * r + 6, height: 20, rx: 2,
@@ -262,7 +266,7 @@ function workers() {
                 `trial ${trial}, ${state.toLowerCase()}\n${num((end - begin) / 1e9)} s`);
         }
     });
-    for (const v of x.ticks(8)) el(svg, 'text', {x: x(v), y: H - 8, 'text-anchor': 'middle'}, num(v) + ' s');
+    for (const v of x.ticks(Math.max(2, Math.floor(W / 130)))) el(svg, 'text', {x: x(v), y: H - 8, 'text-anchor': 'middle'}, num(v) + ' s');
 }
 
 function settings() {
