@@ -254,8 +254,8 @@ static bool is_spike(const ho_rows *rows, int64_t i, double limit)
     if (i == 0 || i + 1 >= rows->count) {
         return false;
     }
-    double there = change(rows, i), back = change(rows, i + 1);
-    return fabs(there) > limit && fabs(there + back) < 0.25 * fabs(there);
+    double before = rows->ohlcv[5 * (i - 1) + 3], after = rows->ohlcv[5 * (i + 1) + 3];
+    return fabs(change(rows, i)) > limit && fabs(after - before) < 0.25 * fabs(x[3] - before);
 }
 
 static bool off_tick(const double *x, double tick)
