@@ -14,8 +14,8 @@
 
 /* ---- places --------------------------------------------------------------------------------- */
 
-static ho_status complain(const ho_loader *l, int line, int column, const char *format,
-                          va_list args)
+__attribute__((format(printf, 4, 0))) static ho_status
+complain(const ho_loader *l, int line, int column, const char *format, va_list args)
 {
     char text[HO_ERR_TEXT];
     (void)vsnprintf(text, sizeof text, format, args);

@@ -578,6 +578,21 @@ static void a_file_gives_the_name_and_the_folder(void **state)
     assert_null(s);
 }
 
+/* marzer/tomlplusplus 190, 295: its tables ran into unreachable code. */
+static void letters_beyond_ascii_are_text_or_an_error(void **state)
+{
+    (void)state;
+    ho_err err;
+    ho_study *s = parse("# \xc3\xa4\xc2\xa7\n" DATA "[study]\nname = \"\"\"\\\n\xc2\xa7\"\"\"\n");
+    assert_string_equal(s->name, "\xc2\xa7");
+    ho_study_free(&s);
+    static const char *const bad[] = {"\xcc\xaa", "n.\xcc\xaa = 1", "[\xc3\xa4]\n", "a = \xc2\xa7"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        CHECK_STATUS(ho_study_parse(bad[i], strlen(bad[i]), "s.toml", ".", &s, &err), HO_ECONFIG);
+        CHECK_CONTAINS(err.text, "s.toml:1:");
+    }
+}
+
 static void a_huge_file_is_refused(void **state)
 {
     (void)state;
@@ -605,6 +620,7 @@ int main(void)
         cmocka_unit_test(requirements_are_evaluated_before_a_trial),
         cmocka_unit_test(a_bad_requirement_names_the_character),
         cmocka_unit_test(a_file_gives_the_name_and_the_folder),
+        cmocka_unit_test(letters_beyond_ascii_are_text_or_an_error),
         cmocka_unit_test(a_huge_file_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
