@@ -246,44 +246,21 @@ ho_status ho_artifacts_chunk(ho_artifacts *a, int64_t trial, int32_t attempt,
     return rc;
 }
 
-void ho_artifacts_checkpoint(ho_artifacts *a, int64_t trial, char sha256[65])
+ho_status ho_artifacts_open_checkpoint(ho_artifacts *a, int64_t trial, int *fd, uint64_t *size,
+                                       char sha256[65], ho_err *err)
 {
-    char path[PATH_ROOM];
-    sha256[0] = '\0';
+    char path[PATH_ROOM], again[64];
     file_path(a, trial, checkpoint_name, "", path, sizeof path);
-    if (access(path, R_OK) == 0 && ho_sha256_file(path, sha256, NULL, NULL) != HO_OK) {
-        sha256[0] = '\0';
+    *fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (*fd < 0) {
+        return ho_err_set(err, HO_ENOTFOUND, "%s: %s", path, strerror(errno));
     }
-}
-
-ho_status ho_artifacts_read(ho_artifacts *a, int64_t trial, const char *sha256, uint64_t offset,
-                            void *bytes, size_t room, size_t *count, uint64_t *total, ho_err *err)
-{
-    char path[PATH_ROOM], digest[65] = "";
-    struct stat info;
-    ho_status rc = HO_OK;
-
-    file_path(a, trial, checkpoint_name, "", path, sizeof path);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &info) != 0) {
-        rc = ho_err_set(err, HO_ENOTFOUND, "%s: %s", path, strerror(errno));
-        goto out;
-    }
-    if (offset == 0 &&
-        (ho_sha256_file(path, digest, NULL, err) != HO_OK || strcmp(digest, sha256) != 0)) {
-        rc = ho_err_set(err, HO_ENOTFOUND, "%s: another checkpoint lies there by now", path);
-        goto out;
-    }
-    ssize_t n = pread(fd, bytes, room, (off_t)offset);
-    if (n < 0) {
-        rc = ho_err_set(err, HO_EIO, "%s: %s", path, strerror(errno));
-        goto out;
-    }
-    *count = (size_t)n;
-    *total = (uint64_t)info.st_size;
-out:
-    if (fd >= 0) {
-        (void)close(fd);
+    /* hashed through the open file: the path may hold a newer one by now */
+    (void)snprintf(again, sizeof again, "/proc/self/fd/%d", *fd);
+    ho_status rc = ho_sha256_file(again, sha256, size, err);
+    if (rc != HO_OK) {
+        (void)close(*fd);
+        *fd = -1;
     }
     return rc;
 }

@@ -26,12 +26,10 @@ void ho_artifacts_destroy(ho_artifacts **artifacts);
 ho_status ho_artifacts_chunk(ho_artifacts *artifacts, int64_t trial, int32_t attempt,
                              const ho_msg_chunk *chunk, int64_t unix_ns, ho_err *err);
 
-/* The newest whole checkpoint of a trial: its hash, or "" when there is none. */
-void ho_artifacts_checkpoint(ho_artifacts *artifacts, int64_t trial, char sha256[65]);
-/* Reads up to room bytes of that checkpoint at offset. HO_ENOTFOUND: it is gone. */
-ho_status ho_artifacts_read(ho_artifacts *artifacts, int64_t trial, const char *sha256,
-                            uint64_t offset, void *bytes, size_t room, size_t *count,
-                            uint64_t *total, ho_err *err);
+/* Opens the newest whole checkpoint of a trial for reading: its hash and size, *fd the caller's to
+ * close. A newer one that replaces it later does not change what *fd reads. HO_ENOTFOUND: none. */
+ho_status ho_artifacts_open_checkpoint(ho_artifacts *artifacts, int64_t trial, int *fd,
+                                       uint64_t *size, char sha256[65], ho_err *err);
 
 /* Deletes a trial's checkpoints (it has ended), or its weights too. */
 void ho_artifacts_delete(ho_artifacts *artifacts, int64_t trial, bool weights, int64_t unix_ns);

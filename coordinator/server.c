@@ -125,12 +125,21 @@ static void send_lease(void *user, int64_t worker, const ho_lease *lease)
     order->seed = (uint64_t)ho_settings_i64(study->settings, HO_KEY_STUDY_SEED);
     order->param_count = P;
     order->config = config;
-    if (lease->attempt > 1) {
-        ho_artifacts_checkpoint(s->artifacts, lease->number, order->resume);
+    ho_transfer checkpoint = {.kind = HO_CHUNK_CHECKPOINT,
+                              .trial = lease->number,
+                              .attempt = (int32_t)lease->attempt,
+                              .fd = -1};
+    if (lease->attempt > 1 &&
+        ho_artifacts_open_checkpoint(s->artifacts, lease->number, &checkpoint.fd, &checkpoint.total,
+                                     checkpoint.sha256, NULL) == HO_OK) {
+        memcpy(order->resume, checkpoint.sha256, sizeof order->resume);
     }
     message.trials.count = 1;
     message.trials.order = order;
     ho_server_send(s, client, &message);
+    if (checkpoint.fd >= 0) {
+        ho_server_send_file(client, &checkpoint);
+    }
 }
 
 static void send_prune(void *user, int64_t worker, int64_t number, int64_t attempt)

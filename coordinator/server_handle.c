@@ -3,6 +3,7 @@
  * with its peer and dropped, and after HO_OFFENCES_MAX the peer is refused. */
 #include "coordinator/server_internal.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
@@ -288,6 +289,7 @@ static void handle_baseline(ho_server *s, const ho_msg_baseline *m)
 static void handle_want(ho_server *s, ho_client *client, const ho_msg_want *m, int64_t now_ns)
 {
     const ho_setup *setup = s->options.setup;
+    ho_transfer t = {.kind = HO_CHUNK_DATA, .offset = m->offset};
     int file = 0;
     while (file < setup->file_count && strcmp(setup->file[file].sha256, m->sha256) != 0) {
         file++;
@@ -296,15 +298,15 @@ static void handle_want(ho_server *s, ho_client *client, const ho_msg_want *m, i
         ho_server_offence(s, &client->peer, "it wants a file that the study does not have", now_ns);
         return;
     }
-    if (client->transfer.fd >= 0) {
-        (void)close(client->transfer.fd);
+    t.total = setup->file[file].size;
+    memcpy(t.sha256, setup->file[file].sha256, sizeof t.sha256);
+    t.fd = open(setup->file[file].path, O_RDONLY | O_CLOEXEC);
+    if (t.fd < 0) {
+        ho_log(HO_LOG_ERROR, "server", "%s: cannot be opened for a worker: %s",
+               setup->file[file].path, strerror(errno));
+        return;
     }
-    client->transfer.fd = open(setup->file[file].path, O_RDONLY | O_CLOEXEC);
-    client->transfer.file = client->transfer.fd >= 0 ? file : -1;
-    client->transfer.offset = m->offset;
-    if (client->transfer.fd < 0) {
-        ho_log(HO_LOG_ERROR, "server", "%s: cannot be opened for a worker", setup->file[file].path);
-    }
+    ho_server_send_file(client, &t);
 }
 
 static void handle_chunk(ho_server *s, ho_client *client, const ho_message *m, int64_t now_ns)

@@ -23,11 +23,15 @@ typedef struct ho_pending {
     ho_message message;
 } ho_pending;
 
-/* A data file on its way to a peer. */
+/* A file on its way to a peer: a data file it wants, or the checkpoint a trial goes on from. */
 typedef struct ho_transfer {
-    int file; /* index into setup->file; -1: none */
+    struct ho_transfer *next;
+    ho_chunk_kind kind;
+    int64_t trial; /* checkpoint: of this lease */
+    int32_t attempt;
+    char sha256[65];
     int fd;
-    uint64_t offset;
+    uint64_t offset, total;
 } ho_transfer;
 
 typedef struct ho_client {
@@ -44,7 +48,7 @@ typedef struct ho_client {
     int64_t seen_ns, pinged_ns;
     ho_pending *first, *last;
     int pending;
-    ho_transfer transfer;
+    ho_transfer *transfer; /* the first is under way, the others wait */
 } ho_client;
 
 struct ho_server {
@@ -73,6 +77,8 @@ ho_client *ho_server_add_client(ho_server *s, const ho_peer *peer, int64_t now_n
 void ho_server_send(ho_server *s, ho_client *client, ho_message *message);
 /* Sends what was kept, and parts of data files. True when more is waiting. */
 bool ho_server_send_kept(ho_server *s, ho_client *client);
+/* Queues a file for the client; takes the descriptor. A data file replaces the one under way. */
+void ho_server_send_file(ho_client *client, const ho_transfer *file);
 /* Removes clients that are gone. */
 void ho_server_sweep(ho_server *s);
 void ho_server_client_free(ho_client *client);

@@ -78,19 +78,38 @@ ho_client *ho_server_add_client(ho_server *s, const ho_peer *peer, int64_t now_n
     }
     client->peer = *peer;
     client->worker = -1;
-    client->transfer = (ho_transfer){.file = -1, .fd = -1};
     client->pong.memory_share = NAN;
     client->seen_ns = client->pinged_ns = now_ns;
     s->client[s->clients++] = client;
     return client;
 }
 
-static void transfer_end(ho_client *client)
+static void transfer_end(ho_transfer **at)
 {
-    if (client->transfer.fd >= 0) {
-        (void)close(client->transfer.fd);
+    ho_transfer *t = *at;
+    *at = t->next;
+    (void)close(t->fd);
+    free(t);
+}
+
+void ho_server_send_file(ho_client *client, const ho_transfer *file)
+{
+    ho_transfer **at = &client->transfer;
+    while (*at) {
+        if (file->kind == HO_CHUNK_DATA && (*at)->kind == HO_CHUNK_DATA) {
+            transfer_end(at); /* it asks anew, from where it is */
+        } else {
+            at = &(*at)->next;
+        }
     }
-    client->transfer = (ho_transfer){.file = -1, .fd = -1};
+    ho_transfer *t = (ho_transfer *)malloc(sizeof *t);
+    if (!t) {
+        (void)close(file->fd); /* it asks again, or starts the trial anew */
+        return;
+    }
+    *t = *file;
+    t->next = NULL;
+    *at = t;
 }
 
 void ho_server_client_free(ho_client *client)
@@ -101,7 +120,9 @@ void ho_server_client_free(ho_client *client)
         free(client->first);
         client->first = next;
     }
-    transfer_end(client);
+    while (client->transfer) {
+        transfer_end(&client->transfer);
+    }
     free(client);
 }
 
@@ -154,40 +175,43 @@ void ho_server_send(ho_server *s, ho_client *client, ho_message *message)
     ho_message_clear(message);
 }
 
-/* One part of the file on its way. */
+/* One part of the first file on its way. */
 static ho_status send_part(ho_server *s, ho_client *client)
 {
-    ho_transfer *t = &client->transfer;
-    const ho_data_file *file = &s->options.setup->file[t->file];
+    ho_transfer *t = client->transfer;
     ho_message message = ho_message_make(HO_MSG_CHUNK);
     ho_status rc = HO_OK;
 
-    message.chunk.kind = HO_CHUNK_DATA;
-    memcpy(message.chunk.sha256, file->sha256, sizeof message.chunk.sha256);
+    if (t->kind == HO_CHUNK_CHECKPOINT) {
+        message.trial = t->trial;
+        message.attempt = t->attempt;
+    }
+    message.chunk.kind = t->kind;
+    memcpy(message.chunk.sha256, t->sha256, sizeof message.chunk.sha256);
     message.chunk.offset = t->offset;
-    message.chunk.total = file->size;
+    message.chunk.total = t->total;
     message.chunk.bytes = (uint8_t *)malloc(HO_WIRE_CHUNK);
     ssize_t n = message.chunk.bytes
                     ? pread(t->fd, message.chunk.bytes, HO_WIRE_CHUNK, (off_t)t->offset)
                     : -1;
-    if (n < 0 || (n == 0 && t->offset < file->size)) {
-        ho_log(HO_LOG_ERROR, "server", "%s: cannot be read for a worker: %s", file->path,
-               n == 0 ? "it became shorter" : strerror(errno));
+    if (n < 0 || (n == 0 && t->offset < t->total)) {
+        ho_log(HO_LOG_ERROR, "server", "a file cannot be read for worker=%s: %s",
+               ho_server_client_name(client), n == 0 ? "it became shorter" : strerror(errno));
         ho_message_clear(&message);
-        transfer_end(client);
+        transfer_end(&client->transfer);
         return HO_OK;
     }
     message.chunk.count = (size_t)n;
     rc = ho_hub_send(s->options.hub, &client->peer, &message, NULL);
     if (rc == HO_OK) {
         t->offset += (uint64_t)n;
-        if (t->offset >= file->size) {
-            ho_log(HO_LOG_INFO, "server", "data sent worker=%s file=%s",
-                   ho_server_client_name(client), file->path);
-            transfer_end(client);
+        if (t->offset >= t->total) {
+            ho_log(HO_LOG_INFO, "server", "file sent worker=%s sha256=%.12s bytes=%llu",
+                   ho_server_client_name(client), t->sha256, (unsigned long long)t->total);
+            transfer_end(&client->transfer);
         }
     } else if (rc != HO_EAGAIN) {
-        transfer_end(client);
+        transfer_end(&client->transfer);
     }
     ho_message_clear(&message);
     return rc;
@@ -196,21 +220,20 @@ static ho_status send_part(ho_server *s, ho_client *client)
 bool ho_server_send_kept(ho_server *s, ho_client *client)
 {
     ho_status rc = HO_OK;
-    while (client->first && rc == HO_OK) {
+    while (client->first) {
         ho_pending *pending = client->first;
-        rc = ho_hub_send(s->options.hub, &client->peer, &pending->message, NULL);
-        if (rc == HO_EAGAIN) {
+        if (ho_hub_send(s->options.hub, &client->peer, &pending->message, NULL) == HO_EAGAIN) {
             return true;
         }
+        /* sent, or one that cannot be sent at all, which must not hold up the rest */
         client->first = pending->next;
         client->last = client->first ? client->last : NULL;
         client->pending--;
         ho_message_clear(&pending->message);
         free(pending);
-        rc = HO_OK; /* one that cannot be sent at all does not hold up the rest */
     }
-    for (int i = 0; i < HO_TRANSFER_BURST && client->transfer.file >= 0 && rc == HO_OK; i++) {
+    for (int i = 0; i < HO_TRANSFER_BURST && client->transfer && rc == HO_OK; i++) {
         rc = send_part(s, client);
     }
-    return client->transfer.file >= 0;
+    return client->transfer != NULL;
 }

@@ -73,6 +73,7 @@ class SystemTest(unittest.TestCase):
     def setUp(self):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="ho-", dir=os.environ.get("HO_TEST_DIR")))
         self.started = []
+        self.logs = []
 
     def tearDown(self):
         for process in self.started:
@@ -104,7 +105,9 @@ class SystemTest(unittest.TestCase):
 
     def start(self, *args, program=HYPEROPT, env=None, log=None):
         """Starts a program and leaves it running; its output goes to a file."""
-        out = open(self.dir / (log or f"log{len(self.started)}"), "w")
+        path = self.dir / (log or f"log{len(self.started)}")
+        self.logs.append(path)
+        out = open(path, "a")
         process = subprocess.Popen([program, *map(str, args)], cwd=self.dir, stdout=out, stderr=subprocess.STDOUT,
                                    env={**os.environ, **(env or {})})
         out.close()
@@ -112,7 +115,10 @@ class SystemTest(unittest.TestCase):
         return process
 
     def log(self, number=0):
-        return (self.dir / f"log{number}").read_text()
+        return self.logs[number].read_text()
+
+    def all_logs(self):
+        return "\n".join(f"--- {path.name}\n{path.read_text()}" for path in dict.fromkeys(self.logs))
 
     def query(self, sql, db="t.db"):
         """All rows of a query on the study's file, read-only."""
@@ -138,14 +144,13 @@ class SystemTest(unittest.TestCase):
             except (sqlite3.Error, IndexError, FileNotFoundError):
                 pass
             if process is not None and process.poll() is not None:
-                self.fail(f"{what}: the program ended with {process.returncode}\n"
-                          + "\n".join(self.log(i) for i in range(len(self.started))))
+                self.fail(f"{what}: the program ended with {process.returncode}\n" + self.all_logs())
             time.sleep(0.02)
         self.fail(f"{what}: still waiting")
 
     def wait(self, process, code=0):
         process.wait(HANG)
-        self.assertEqual(process.returncode, code, "\n".join(self.log(i) for i in range(len(self.started))))
+        self.assertEqual(process.returncode, code, self.all_logs())
 
     def children(self, process):
         """Process ids of the children of a process."""

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kill -9 of workers and of the coordinator at random moments; stopped and continued workers.
+
+Every trial ends exactly once, no process is left behind, the database is whole. With HO_LONG=1 (ctest
+label long) 100 kills of each kind in a study of 200 trials; without it a few.
+"""
+import os
+import random
+import signal
+import time
+
+import harness
+from harness import study_text
+
+LONG = os.environ.get("HO_LONG") == "1"
+KILLS = 100 if LONG else 6
+TRIALS = 200 if LONG else 30
+
+
+class Faults(harness.SystemTest):
+    def setUp(self):
+        super().setUp()
+        self.random = random.Random(20260131)
+
+    def assertEveryTrialEndedOnce(self, trials):
+        self.assertEqual(self.states(), {"COMPLETE": trials})
+        self.assertEqual(self.one("SELECT count(*) FROM trial_value WHERE value IS NOT NULL"), trials)
+        self.assertEqual(self.one("SELECT count(*) FROM fold_result WHERE fold >= 0"), 2 * trials)
+        self.assertEqual(self.query("SELECT told_order FROM trial ORDER BY told_order"),
+                         [(n + 1,) for n in range(trials)])
+        self.assertIntact()
+
+    def kill(self, pid, number=signal.SIGKILL):
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            pass
+
+    def test_workers_killed_at_random_moments_lose_nothing(self):
+        self.write(study_text(trials=TRIALS, epochs=6, attempts=1000, more="[checkpoint]\nevery = 0"))
+        run = self.start("run", "t.toml", "--workers", 2)
+        seen = set()
+        kills = 0
+        while run.poll() is None and kills < KILLS:
+            time.sleep(self.random.uniform(0.05, 0.6))
+            workers = self.children(run)
+            seen.update(workers)
+            if workers:
+                self.kill(self.random.choice(workers))
+                kills += 1
+        seen.update(self.children(run))
+        self.wait(run)
+        self.assertGreater(kills, 0)
+        self.assertEveryTrialEndedOnce(TRIALS)
+        self.assertNoWorkers(seen)
+
+    def test_a_coordinator_killed_at_random_moments_loses_nothing(self):
+        self.write(study_text(trials=TRIALS, epochs=6))
+        seen = set()
+        kills = 0
+        while kills < KILLS:
+            run = self.start("run", "t.toml", "--workers", 2, log="log")
+            time.sleep(self.random.uniform(0.1, 1.0))
+            seen.update(self.children(run))
+            if run.poll() is not None:
+                self.assertEqual(run.returncode, 0)
+                break
+            self.kill(run.pid)
+            run.wait()
+            kills += 1
+        self.assertGreater(kills, 0)
+        self.hyperopt("run", "t.toml")
+        self.assertEveryTrialEndedOnce(TRIALS)
+        self.assertNoWorkers(seen)
+
+    # optuna 485, katib 845, 4234: silence beyond the lease, then the late result
+    def test_a_worker_stopped_beyond_its_lease_and_continued_does_no_harm(self):
+        self.write(study_text(trials=12, epochs=40, ping=0.2, silence=1, attempts=100))
+        run = self.start("run", "t.toml", "--workers", 2, "--log-level", "info")
+        self.until(lambda: self.one("SELECT count(*) FROM trial WHERE state = 'RUNNING'") >= 1, "a lease", run)
+        victim = self.children(run)[0]
+        os.kill(victim, signal.SIGSTOP)
+        self.until(lambda: self.one("SELECT count(*) FROM event WHERE kind = 'lost'") >= 1
+                   or run.poll() is not None, "the worker is given up")
+        self.kill(victim, signal.SIGCONT)
+        self.wait(run)
+        self.assertEveryTrialEndedOnce(12)
+        self.assertNoWorkers([victim])
+
+    # optuna 820: many processes at once do not find the database locked
+    def test_readers_at_any_time_never_hold_up_the_run(self):
+        self.write(study_text(trials=10, epochs=6))
+        run = self.start("run", "t.toml")
+        self.until(lambda: (self.dir / "t.db").exists() and self.one("SELECT count(*) FROM study") == 1, "the file", run)
+        while run.poll() is None:
+            readers = [self.start("sql", "t.db", "SELECT count(*) FROM trial_wide", log="reader") for _ in range(8)]
+            for reader in readers:
+                self.assertEqual(reader.wait(harness.HANG), 0)
+        self.wait(run)
+        self.assertEveryTrialEndedOnce(10)
+
+    def test_a_worker_that_gets_sigterm_hands_back_and_exits_cleanly(self):
+        self.write(study_text(trials=8, epochs=300))
+        run = self.start("run", "t.toml", "--workers", 2)
+        self.until(lambda: self.one("SELECT count(*) FROM report") >= 1, "a report", run)
+        victim = self.children(run)[0]
+        self.kill(victim, signal.SIGTERM)
+        self.assertNoWorkers([victim])
+        self.wait(run)
+        self.assertEveryTrialEndedOnce(8)
+        self.assertEqual(self.one("SELECT count(*) FROM trial WHERE fail_class IS NOT NULL"), 0)
+
+    def test_a_handed_back_trial_goes_on_from_its_checkpoint_to_the_same_bits(self):
+        self.write(study_text(trials=2, epochs=60, more="[checkpoint]\nreplay = true",
+                              study="deterministic = true\nparallel = 1"))
+        self.hyperopt("run", "t.toml", "--database", "calm.db")
+        run = self.start("run", "t.toml", "--log-level", "info")
+        self.until(lambda: self.one("SELECT count(*) FROM report") >= 5, "reports", run)
+        self.kill(self.children(run)[0], signal.SIGTERM)
+        self.wait(run)
+        self.assertGreaterEqual(self.one("SELECT count(*) FROM artifact WHERE kind = 'checkpoint'"), 1, self.all_logs())
+        self.assertIn("file sent", self.log())
+        self.assertGreaterEqual(self.one("SELECT max(attempt) FROM trial"), 2)
+        sql = "SELECT trial, fold, hex(returns) FROM fold_result ORDER BY 1, 2"
+        self.assertEqual(self.query(sql), self.query(sql, "calm.db"))
+
+
+if __name__ == "__main__":
+    harness.main()
