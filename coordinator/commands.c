@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "study/settings.h"
+
 typedef struct command {
     const char *name;
     int (*run)(int argc, char **argv);
@@ -60,7 +62,9 @@ static void print_help(FILE *out)
         (void)fprintf(out, "  %-10s %s\n", c->name, c->summary);
     }
     (void)fputs(
-        "\n`hyperopt COMMAND --help` explains one command; --version prints the version.\n\n"
+        "\n`hyperopt COMMAND --help` explains one command; --version prints the version.\n"
+        "`hyperopt help settings` lists every key of a study file; `hyperopt help KEY` explains\n"
+        "one, e.g. dqn.gamma.\n\n"
         "Exit codes: 0 done; 1 usage or study error; 2 data error; 3 no worker could run;\n"
         "4 database error; 5 usable with warnings; 130 interrupted (run again to resume).\n",
         out);
@@ -99,6 +103,9 @@ int ho_commands_run(int argc, char **argv)
         if (c) {
             char *help_argv[] = {argv[2], flag, NULL};
             return c->run(2, help_argv);
+        }
+        if (ho_settings_print_topic(argv[2], stdout)) {
+            return HO_EXIT_OK;
         }
         name = argv[2];
     } else {

@@ -90,6 +90,9 @@ int ho_setting_choice_find(const ho_setting_row *row, const char *text);
 void ho_settings_print_markdown(FILE *out);
 /* Help of one key on some lines. */
 void ho_setting_print_help(const ho_setting_row *row, FILE *out);
+/* `hyperopt help TOPIC`: "settings" is the whole table as Markdown, a section its keys, a key its
+ * help. false: no such topic, nothing was printed. */
+bool ho_settings_print_topic(const char *topic, FILE *out);
 
 /* ---- values --------------------------------------------------------------------------------- */
 

@@ -122,15 +122,33 @@ static void print_row(FILE *out, const ho_setting_row *row, size_t section)
 
 void ho_settings_print_markdown(FILE *out)
 {
-    (void)fputs("# Settings\n\n"
-                "Every key of a study file. This page is printed from the table in the code\n"
-                "(`study/settings_table.h`); `hyperopt help settings` prints it too.\n\n"
-                "Roles: a *searchable* key may be moved to `[search]` under its dotted name; a\n"
-                "*fact* is a fact of the market and is searched only with\n"
-                "`study.allow_searching_facts = true`; a *fixed* key is never searched.\n"
-                "Durations are written as \"90s\", \"20m\", \"8h\" or \"2d\"; their ranges are in\n"
-                "seconds. A key without a default has no value until it is set.\n",
-                out);
+    (void)fputs(
+        "# Settings\n\n"
+        "Every key of a study file. This page is printed from the table in the code\n"
+        "(`study/settings_table.h`); `hyperopt help settings` prints it too.\n\n"
+        "Roles: a *searchable* key may be moved to `[search]` under its dotted name; a\n"
+        "*fact* is a fact of the market and is searched only with\n"
+        "`study.allow_searching_facts = true`; a *fixed* key is never searched.\n"
+        "Durations are written as \"90s\", \"20m\", \"8h\" or \"2d\"; their ranges are in\n"
+        "seconds. A key without a default has no value until it is set.\n\n"
+        "## [search], [[enqueue]], [[warm_start]]\n\n"
+        "    [search]\n"
+        "    \"dqn.learning_rate\" = { float = [1e-5, 3e-3], log = true }\n"
+        "    \"barriers.max_holding\" = { int = [10, 240], step = 10 }\n"
+        "    \"agent.algorithm\" = { choice = [\"dqn\", \"ppo\"] }\n"
+        "    \"ppo.clip\" = { float = [0.1, 0.3], when = { \"agent.algorithm\" = \"ppo\" } }\n"
+        "    require = [\"agent.hidden1 >= agent.hidden2\"]\n\n"
+        "    [[enqueue]]              # tried first; what is left out is sampled\n"
+        "    \"dqn.learning_rate\" = 3e-4\n\n"
+        "    [[warm_start]]           # finished trials of another study\n"
+        "    database = \"old.db\"\n"
+        "    best = 20                # optional: only so many of the best\n\n"
+        "A bound off the grid of `step` ends at the last grid point. A `when` takes one\n"
+        "value or a list, names choices only, and must be able to hold; `dqn.*` and\n"
+        "`ppo.*` keys depend on `agent.algorithm` by themselves when that is searched.\n"
+        "Requirements take + - * /, comparisons, and, or, not, texts in quotes, and names\n"
+        "of parameters and settings; one that names an inactive parameter holds.\n",
+        out);
     const char *section = "";
     size_t length = 0;
     for (int i = 0; i < HO_KEY_COUNT; i++) {
@@ -147,4 +165,21 @@ void ho_settings_print_markdown(FILE *out)
         }
         print_row(out, row, n);
     }
+}
+
+bool ho_settings_print_topic(const char *topic, FILE *out)
+{
+    size_t n = strlen(topic);
+    bool found = strcmp(topic, "settings") == 0;
+    if (found) {
+        ho_settings_print_markdown(out);
+    }
+    for (int i = 0; i < HO_KEY_COUNT && n > 0; i++) {
+        const ho_setting_row *row = ho_setting((ho_key)i);
+        if (strncmp(row->name, topic, n) == 0 && (row->name[n] == '.' || row->name[n] == '\0')) {
+            ho_setting_print_help(row, out);
+            found = true;
+        }
+    }
+    return found;
 }

@@ -220,6 +220,46 @@ static void a_difference_is_of_values_not_of_spelling(void **state)
     ho_settings_destroy(&b);
 }
 
+/* Mend: build/debug/bin/hyperopt help settings > docs/settings.md */
+static void the_page_of_settings_is_current(void **state)
+{
+    (void)state;
+    char *printed = NULL, *page = NULL;
+    size_t size = 0, room = 0;
+    FILE *out = open_memstream(&printed, &size);
+    assert_true(ho_settings_print_topic("settings", out));
+    (void)fclose(out);
+    FILE *file = fopen(HO_SOURCE_DIR "/docs/settings.md", "rb");
+    assert_non_null(file);
+    ssize_t length = getdelim(&page, &room, '\0', file);
+    (void)fclose(file);
+    assert_int_equal(length, size);
+    assert_string_equal(page, printed);
+    free(page);
+    free(printed);
+}
+
+static void help_is_of_a_key_or_a_section(void **state)
+{
+    (void)state;
+    char *printed = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&printed, &size);
+    assert_true(ho_settings_print_topic("dqn.gamma", out));
+    assert_false(ho_settings_print_topic("dqn.gam", out));
+    assert_false(ho_settings_print_topic("", out));
+    (void)fclose(out);
+    assert_string_equal(printed, "dqn.gamma\n  discount of a bar\n  type     float\n"
+                                 "  values   0 to 0.999999\n  default  0.99\n"
+                                 "  role     searchable\n");
+    free(printed);
+    out = open_memstream(&printed, &size);
+    assert_true(ho_settings_print_topic("env.fee_bps", out));
+    (void)fclose(out);
+    CHECK_CONTAINS(printed, "env.fee_bps.ioc");
+    free(printed);
+}
+
 static void numbers_print_short_and_read_back_whole(void **state)
 {
     (void)state;
@@ -257,6 +297,8 @@ int main(void)
         cmocka_unit_test(json_brings_back_every_bit),
         cmocka_unit_test(hostile_json_is_refused),
         cmocka_unit_test(a_difference_is_of_values_not_of_spelling),
+        cmocka_unit_test(the_page_of_settings_is_current),
+        cmocka_unit_test(help_is_of_a_key_or_a_section),
         cmocka_unit_test(numbers_print_short_and_read_back_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
