@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Views: those of sql/views.sql, and the wide ones whose columns are this study's parameters and
- * folds. All are dropped and made anew, in one transaction. Contracts: store.h. */
+ * Views: those of sql/views.sql, those of sql/optuna.sql, and the wide ones whose columns are this
+ * study's parameters and folds. All are dropped and made anew, in one transaction. Contracts:
+ * store.h. */
 #include "coordinator/store_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-extern const char ho_sql_views[];
+extern const char ho_sql_views[], ho_sql_optuna[];
 
 /* %w inside "" quotes a name, %d and the id lists are numbers of ours. */
 static bool append_params(ho_store *store, sqlite3_str *sql)
@@ -129,7 +130,8 @@ ho_status ho_store_make_views(ho_store *store, ho_err *err)
         return rc;
     }
     if ((rc = drop_views(store, err)) == HO_OK &&
-        (rc = ho_store_exec(store, ho_sql_views, what, err)) == HO_OK) {
+        (rc = ho_store_exec(store, ho_sql_views, what, err)) == HO_OK &&
+        (rc = ho_store_exec(store, ho_sql_optuna, what, err)) == HO_OK) {
         wide = ho_store_wide_views(store);
         rc = wide ? ho_store_exec(store, wide, what, err)
                   : ho_err_set(err, HO_ENOMEM, "%s: %s", store->path, what);
