@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/agents/agent_check.h"
 #include "kernels/env/config_check.h"
 #include "kernels/env/rng.h"
 #include "kernels/env/sizing.h"
@@ -115,10 +116,9 @@ static ho_status dqn_agent(const ho_settings *s, const ho_cohort_key *key, ho_ag
                      ? 3.0 / sqrt(1.0 - out->gamma * out->gamma)
                      : ho_settings_f64(s, HO_KEY_DQN_V_MAX);
     out->noisy_sigma0 = ho_settings_f64(s, HO_KEY_DQN_NOISY_SIGMA0);
-    if (!key->noisy) { /* noise replaces epsilon */
-        out->eps_start = ho_settings_f64(s, HO_KEY_DQN_EPS_START);
-        out->eps_end = ho_settings_f64(s, HO_KEY_DQN_EPS_END);
-    }
+    /* noise replaces epsilon */
+    out->eps_start = key->noisy ? 0.0 : ho_settings_f64(s, HO_KEY_DQN_EPS_START);
+    out->eps_end = key->noisy ? 0.0 : ho_settings_f64(s, HO_KEY_DQN_EPS_END);
     out->eps_share = ho_settings_f64(s, HO_KEY_DQN_EPS_SHARE);
     out->explore_hold = ho_settings_f64(s, HO_KEY_DQN_EXPLORE_HOLD);
     out->count_bonus = ho_settings_f64(s, HO_KEY_DQN_COUNT_BONUS);
@@ -175,7 +175,7 @@ static void ppo_agent(const ho_settings *s, ho_agent_config *out)
 ho_status ho_lane_config_agent(const ho_settings *s, const ho_cohort_key *key, ho_agent_config *out,
                                ho_err *err)
 {
-    memset(out, 0, sizeof *out);
+    *out = ho_agent_config_defaults((ho_algorithm)key->algorithm); /* what the other one uses */
     out->init = ho_settings_choice(s, HO_KEY_AGENT_INIT);
     out->epochs = i32(s, HO_KEY_AGENT_EPOCHS);
     out->curiosity_every = i32(s, HO_KEY_CURIOSITY_EVERY);

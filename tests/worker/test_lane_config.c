@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "kernels/agents/agent_check.h"
 #include "kernels/env/rng.h"
 #include "worker/lane_config.h"
 
@@ -228,6 +229,24 @@ static void a_flat_train_window_is_bad_data(void **state)
     CHECK_CONTAINS(err.text, "fold 1");
 }
 
+static void every_algorithm_passes_the_checks_of_the_backend(void **state)
+{
+    static const char *const form[] = {"algorithm = \"dqn\"\n", "algorithm = \"ppo\"\n",
+                                       "noisy = true\n", "distributional = true\n",
+                                       "branching = true\n"};
+    (void)state;
+    for (size_t i = 0; i < sizeof form / sizeof form[0]; i++) {
+        char toml[128];
+        snprintf(toml, sizeof toml, "[%s]\n%s", i < 2 ? "agent" : "dqn", form[i]);
+        CHECK_OK(make(toml, NULL), &err);
+        CHECK_OK(ho_cohort_key_check(&plan->key, &err), &err);
+        CHECK_OK(ho_agent_config_check(&plan->key, &plan->lane[0].agent, &err), &err);
+        CHECK_NEAR(plan->lane[0].agent.eps_start, plan->key.noisy ? 0.0 : 1.0, 0);
+        ho_trial_plan_destroy(&plan);
+        ho_study_free(&study);
+    }
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -244,6 +263,7 @@ int main(void)
         TEST(what_cannot_run_is_named),
         TEST(a_running_agent_can_take_numbers_of_its_learning_only),
         TEST(a_flat_train_window_is_bad_data),
+        TEST(every_algorithm_passes_the_checks_of_the_backend),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
