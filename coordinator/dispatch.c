@@ -680,6 +680,13 @@ ho_status ho_dispatch_interrupt(ho_dispatch *d, const char *reason, int64_t now_
             rc = ho_store_put_requeue(d->store, d->open[i], HO_TRIAL_INTERRUPTED, NULL, reason);
         }
     }
+    for (int64_t i = 0; i < d->seats && rc == HO_OK; i++) {
+        if (d->seat[i].here) {
+            d->seat[i].here = false;
+            rc = ho_store_put_worker_left(d->store, d->seat[i].id, "the coordinator ended",
+                                          d->seat[i].finished, d->io.unix_ns(d->io.user));
+        }
+    }
     if (rc == HO_OK) {
         rc = ho_store_flush(d->store, now_ns, true, err);
     }

@@ -155,7 +155,8 @@ int64_t ho_dispatch_next_ns(const ho_dispatch *dispatch, int64_t now_ns);
 
 /* No more proposals and leases; running trials end. */
 void ho_dispatch_drain(ho_dispatch *dispatch, const char *reason);
-/* Marks every unfinished trial INTERRUPTED and writes everything: the last call before destroy. */
+/* Marks every unfinished trial INTERRUPTED, every worker as left, and writes everything: the last
+ * call before destroy. */
 ho_status ho_dispatch_interrupt(ho_dispatch *dispatch, const char *reason, int64_t now_ns,
                                 ho_err *err);
 

@@ -291,16 +291,18 @@ static ho_status read_frames(void *socket, ho_peer *from, ho_frame *frame, int *
         }
         size_t size = zmq_msg_size(&part);
         if (first) {
-            const char *user = zmq_msg_gets(&part, "User-Id");
-            const char *address = zmq_msg_gets(&part, "Peer-Address");
             from->size = (uint8_t)(size < HO_PEER_ID_MAX ? size : HO_PEER_ID_MAX);
             memcpy(from->id, zmq_msg_data(&part), from->size);
-            (void)snprintf(from->curve_key, sizeof from->curve_key, "%s", user ? user : "");
-            (void)snprintf(from->address, sizeof from->address, "%s", address ? address : "");
             first = false;
         } else if (*count == HO_WIRE_FRAMES_MAX) {
             too_many = true;
         } else {
+            if (*count == 0) { /* the identity frame carries no properties of the connection */
+                const char *user = zmq_msg_gets(&part, "User-Id");
+                const char *address = zmq_msg_gets(&part, "Peer-Address");
+                (void)snprintf(from->curve_key, sizeof from->curve_key, "%s", user ? user : "");
+                (void)snprintf(from->address, sizeof from->address, "%s", address ? address : "");
+            }
             uint8_t *data = (uint8_t *)malloc(size + 1);
             if (data) {
                 memcpy(data, zmq_msg_data(&part), size);

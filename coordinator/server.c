@@ -344,6 +344,17 @@ static ho_status check_hope(ho_server *s, ho_err *err)
     return HO_OK;
 }
 
+/* A local worker lives, or a remote one has not said goodbye. */
+static bool anybody_here(const ho_server *s)
+{
+    for (int i = 0; i < s->clients; i++) {
+        if (s->client[i]->worker >= 0 && !s->client[i]->gone) {
+            return true;
+        }
+    }
+    return s->local && ho_local_alive(s->local) > 0;
+}
+
 /* Tells the workers to leave and waits for them, at most so long. */
 static void send_home(ho_server *s, ho_stop_mode mode, int limit_ms)
 {
@@ -357,8 +368,7 @@ static void send_home(ho_server *s, ho_stop_mode mode, int limit_ms)
         tell_to_stop(s, s->client[i], mode);
     }
     while (ho_clock_ns() < end && s->interrupts < 3 &&
-           (s->interrupts == interrupts || interrupts > 1) && s->local &&
-           ho_local_alive(s->local) > 0) {
+           (s->interrupts == interrupts || interrupts > 1) && anybody_here(s)) {
         poll_once(s, true);
         read_messages(s);
         reap(s, ho_clock_ns());

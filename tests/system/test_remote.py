@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Remote workers over tcp: joining, leaving, CURVE, data by content, broken connections, restarts."""
+import os
+import re
+import signal
+import socket
+import threading
+import time
+
+import harness
+from harness import WORKER, study_text
+
+
+class Proxy:
+    """A TCP proxy of the tests' own between worker and coordinator: it can delay and cut."""
+
+    def __init__(self, target):
+        self.target = target
+        self.delay = 0.0
+        self.open = True
+        self.pairs = []
+        self.ends = []
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                near, _ = self.listener.accept()
+            except OSError:
+                return
+            if not self.open:
+                near.close()
+                continue
+            try:
+                far = socket.create_connection(("127.0.0.1", self.target))
+            except OSError:
+                near.close()
+                continue
+            self.pairs.append((near, far))
+            self.ends += [near, far]
+            for a, b in ((near, far), (far, near)):
+                threading.Thread(target=self.pump, args=(a, b), daemon=True).start()
+
+    def pump(self, source, sink):
+        try:
+            while True:
+                data = source.recv(65536)
+                if not data:
+                    break
+                time.sleep(self.delay)
+                sink.sendall(data)
+        except OSError:
+            pass
+        for end in (source, sink):
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+    def cut(self):
+        self.open = False
+        for pair in self.pairs:
+            for end in pair:
+                try:
+                    end.shutdown(socket.SHUT_RDWR)
+                except OSError:
+                    pass
+        self.pairs.clear()
+
+    def mend(self):
+        self.open = True
+
+    def close(self):
+        self.cut()
+        self.listener.close()
+        for end in self.ends:
+            end.close()
+
+
+class Remote(harness.SystemTest):
+    def coordinator(self, *args, listen="tcp://127.0.0.1:*", env=None):
+        run = self.start("run", "t.toml", "--no-local", "--listen", listen, "--log-level", "info", *args, env=env)
+        number = len(self.started) - 1
+        found = []
+
+        def port():
+            match = re.search(r"listening endpoint=\S+:(\d+)", self.log(number))
+            if match:
+                found.append(int(match.group(1)))
+            return bool(match)
+        self.until(port, "listening", run)
+        return run, found[-1]
+
+    def worker(self, port, *args):
+        return self.start("--connect", f"tcp://127.0.0.1:{port}", "--cpu", "--threads", 1, "--cache",
+                          self.dir / "cache", *args, program=WORKER)
+
+    def assertRan(self, run, trials):
+        self.wait(run)
+        self.assertEqual(self.states(), {"COMPLETE": trials})
+        self.assertIntact()
+
+    def test_remote_workers_join_and_leave_at_any_time(self):
+        self.write(study_text(trials=20, epochs=8))
+        run, port = self.coordinator()
+        first = self.worker(port)
+        self.until(lambda: self.one("SELECT count(*) FROM trial WHERE state = 'COMPLETE'") >= 2, "two trials", run)
+        second, third = self.worker(port), self.worker(port)
+        self.until(lambda: self.one("SELECT count(*) FROM worker") >= 3 or run.poll() is not None, "three workers")
+        first.send_signal(signal.SIGTERM)
+        self.wait(first)
+        self.assertRan(run, 20)
+        self.wait(second)
+        self.wait(third)
+        self.assertEqual(self.one("SELECT count(*) FROM worker WHERE left_ns IS NULL"), 0)
+
+    def test_open_to_the_network_without_curve_needs_insecure(self):
+        self.write(study_text(trials=1))
+        done = self.hyperopt("run", "t.toml", "--no-local", "--listen", "tcp://0.0.0.0:*", code=1)
+        self.assertIn("--insecure", done.stderr)
+        self.assertIn("keygen", done.stderr)
+        self.hyperopt("run", "t.toml", "--no-local", "--listen", "ipc:///tmp/x", code=1)
+        self.hyperopt("run", "t.toml", "--no-local", code=1)
+        run, port = self.coordinator("--insecure", listen="tcp://0.0.0.0:*")
+        self.assertIn("INSECURE", self.log())
+        self.worker(port)
+        self.assertRan(run, 1)
+
+    def test_curve_lets_in_the_right_key_and_no_other(self):
+        self.write(study_text(trials=3))
+        self.hyperopt("keygen", "keys")
+        self.hyperopt("keygen", "other")
+        self.assertEqual((self.dir / "keys/coordinator.key").stat().st_mode & 0o077, 0)
+        run, port = self.coordinator("--curve", "keys")
+        server = ["--server-key", self.dir / "keys/coordinator.pub"]
+        without = self.worker(port)
+        stranger = self.worker(port, "--key", self.dir / "other/worker.key", *server)
+        self.until(lambda: "refused: unknown key=" in self.log(), "the stranger is refused and logged", run)
+        self.assertEqual(self.one("SELECT count(*) FROM worker"), 0)
+        self.worker(port, "--key", self.dir / "keys/worker.key", *server)
+        self.assertRan(run, 3)
+        self.assertEqual(self.one("SELECT count(*) FROM worker"), 1)
+        self.assertEqual(self.one("SELECT length(curve_key) FROM worker"), 40)
+        self.assertIsNone(without.poll())
+        self.assertIsNone(stranger.poll())
+
+    def test_keygen_keeps_existing_keys_and_adds_workers(self):
+        self.hyperopt("keygen", "keys")
+        before = (self.dir / "keys/coordinator.key").read_text()
+        self.hyperopt("keygen", "keys", "--worker", "gpu7")
+        self.assertEqual((self.dir / "keys/coordinator.key").read_text(), before)
+        self.assertTrue((self.dir / "keys/allowed/gpu7.pub").exists())
+        self.assertNotIn("secret-key", (self.dir / "keys/allowed/gpu7.pub").read_text())
+        self.hyperopt("keygen", "keys", "--worker", "../evil", code=1)
+
+    def test_a_worker_that_loses_the_coordinator_trains_on_and_delivers(self):
+        self.write(study_text(trials=6, epochs=60, ping=0.2, silence=60))
+        run, port = self.coordinator()
+        proxy = Proxy(port)
+        self.worker(proxy.port, "--log-level", "info")
+        self.until(lambda: self.one("SELECT count(*) FROM report") >= 3, "reports", run)
+        for _ in range(3):
+            proxy.cut()
+            time.sleep(0.5)
+            proxy.mend()
+            before = self.one("SELECT count(*) FROM report")
+            self.until(lambda: run.poll() is not None or self.one("SELECT count(*) FROM report") > before, "it goes on")
+        self.assertRan(run, 6)
+        # only a lease that was on its way into the cut may have been given again
+        self.assertEqual(self.query("SELECT text FROM event WHERE kind IN ('requeue', 'late', 'lost') "
+                                    "AND text NOT LIKE '%came back without it'"), [])
+        proxy.close()
+
+    def test_latency_changes_nothing(self):
+        self.write(study_text(trials=4, epochs=3))
+        run, port = self.coordinator()
+        proxy = Proxy(port)
+        proxy.delay = 0.05
+        self.worker(proxy.port)
+        self.assertRan(run, 4)
+        proxy.close()
+
+    def test_a_restarted_coordinator_adopts_the_running_trials_of_its_workers(self):
+        self.write(study_text(trials=3, epochs=150, ping=0.2, silence=30))
+        run, port = self.coordinator()
+        worker = self.worker(port, "--log-level", "info")
+        self.until(lambda: self.one("SELECT count(*) FROM report") >= 3, "reports", run)
+        run.kill()
+        run.wait()
+        self.assertIsNone(worker.poll())
+        again, _ = self.coordinator(listen=f"tcp://127.0.0.1:{port}")
+        self.assertRan(again, 3)
+        self.assertEqual(self.one("SELECT max(attempt) FROM trial"), 1, self.all_logs())
+        self.assertGreaterEqual(self.one("SELECT count(*) FROM event WHERE kind = 'adopt'"), 1)
+
+    def test_a_half_open_connection_is_noticed(self):
+        self.write(study_text(trials=6, epochs=30, ping=0.2, silence=2, attempts=100))
+        run, port = self.coordinator()
+        proxy = Proxy(port)
+        self.worker(proxy.port)
+        self.until(lambda: self.one("SELECT count(*) FROM report") >= 2, "reports", run)
+        proxy.delay = 10_000.0  # nothing arrives any more, and nothing is closed
+        self.until(lambda: self.one("SELECT count(*) FROM event WHERE kind = 'lost'") >= 1, "it is given up", run)
+        self.worker(port)
+        self.assertRan(run, 6)
+        proxy.close()
+
+    def test_a_worker_without_the_file_gets_it_by_content(self):
+        if os.geteuid() != 0 or os.system("unshare -m true 2>/dev/null") != 0:
+            self.skipTest("needs a mount namespace of its own (root)")
+        data = self.dir / "data"
+        data.mkdir()
+        # larger than one chunk
+        rows = harness.DATA.read_text().splitlines()
+        (data / "bars.csv").write_text("\n".join(rows) + "\n" + "\n" * 1_500_000)
+        self.write(study_text(trials=2, data="data/bars.csv"))
+        run, port = self.coordinator()
+        script = (f"mount -t tmpfs none {data} && exec {WORKER} --connect tcp://127.0.0.1:{port} --cpu --threads 1 "
+                  f"--cache {self.dir}/cache --log-level info")
+        self.start("-m", "sh", "-c", script, program="unshare")
+        self.assertRan(run, 2)
+        self.assertIn("file sent", self.log())
+        cached = [p for p in (self.dir / "cache").iterdir() if p.suffix == ""]
+        self.assertEqual(cached[0].read_bytes(), (data / "bars.csv").read_bytes())
+        # and a second worker finds it in the cache
+        os.unlink(self.dir / "t.db")
+        run, port = self.coordinator()
+        self.start("-m", "sh", "-c", script.replace(script.split("127.0.0.1:")[1].split()[0], str(port)),
+                   program="unshare")
+        self.assertRan(run, 2)
+        self.assertNotIn("file sent", self.log(2))
+
+    def test_32_workers_that_start_at_once_share_the_trials(self):
+        self.write(study_text(trials=40, epochs=1, silence=60)
+                   .replace("[workers]\n", "[workers]\nin_flight = 32\n"))
+        run, port = self.coordinator()
+        for _ in range(32):
+            self.worker(port)
+        self.assertRan(run, 40)
+        self.assertEqual(self.one("SELECT max(attempt) FROM trial"), 1)
+
+
+if __name__ == "__main__":
+    harness.main()
