@@ -44,6 +44,7 @@ typedef struct ho_sampler_kind {
 
 extern const ho_sampler_kind ho_kind_random;
 extern const ho_sampler_kind ho_kind_grid;
+extern const ho_sampler_kind ho_kind_tpe;
 
 #ifdef __cplusplus
 }

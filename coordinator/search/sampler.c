@@ -17,6 +17,7 @@ enum { PROPOSE_TRIES = 16, PERTURB_TRIES = 64 };
 static const ho_sampler_kind *const KINDS[] = {
     &ho_kind_random,
     &ho_kind_grid,
+    &ho_kind_tpe,
 };
 enum { KIND_COUNT = sizeof KINDS / sizeof KINDS[0] };
 
