@@ -516,7 +516,7 @@ static void random_in_branch(tpe_sampler *s, ho_draw *draw, double *config)
 
         random_config(s, draw, config);
         for (int p = 0; p < s->params && s->conditional; p++) {
-            same = same && !isnan(config[p]) == (s->mask[p / 64] >> (p % 64) & 1);
+            same = same && isnan(config[p]) == !(s->mask[p / 64] >> (p % 64) & 1);
         }
         if (same && (!space->require || ho_space_check(space, config, NULL) == HO_OK)) {
             return;
