@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coordinator/search/normal.h"
+#include "coordinator/search/gauss.h"
 
 enum { BLOCK = 256 };                   /* kernels scored at a time: they stay in the first cache */
 static const double NEGLIGIBLE = -30.0; /* log density far below what the prior gives */
@@ -216,7 +216,7 @@ static void set_width(ho_parzen *z, int p, int64_t slot, double sigma)
     }
     z->inverse[i] = (float)(1.0 / score);
     z->log_norm[i] = (float)-log(score * 2.5066282746310002 *
-                                 ho_normal_mass(-mean / score, (1.0 - mean) / score));
+                                 ho_gauss_mass(-mean / score, (1.0 - mean) / score));
 }
 
 static void refresh_numeric(ho_parzen *z, int p)
@@ -377,5 +377,5 @@ double ho_parzen_draw(const ho_parzen *z, int p, int64_t slot, ho_draw *draw)
     } else {
         sigma = z->sigma[p * z->room + slot];
     }
-    return at + sigma * ho_normal_truncated_quantile(u, -at / sigma, (1.0 - at) / sigma);
+    return at + sigma * ho_gauss_truncated_quantile(u, -at / sigma, (1.0 - at) / sigma);
 }

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The standard normal distribution. */
-#include "coordinator/search/normal.h"
+#include "coordinator/search/gauss.h"
 
 #include <math.h>
 
 static const double LOG_SQRT_2PI = 0.91893853320467274178;
 static const double SQRT_HALF = 0.70710678118654752440;
 
-double ho_normal_pdf(double x)
+double ho_gauss_pdf(double x)
 {
     return exp(-0.5 * x * x - LOG_SQRT_2PI);
 }
 
-double ho_normal_cdf(double x)
+double ho_gauss_cdf(double x)
 {
     return 0.5 * erfc(-x * SQRT_HALF);
 }
 
-double ho_normal_log_cdf(double x)
+double ho_gauss_log_cdf(double x)
 {
     double inverse, term = 1.0, sum = 1.0;
 
@@ -52,26 +52,26 @@ double ho_log_sub(double a, double b)
     return a + (gap > -0.69314718055994531 ? log(-expm1(gap)) : log1p(-exp(gap)));
 }
 
-double ho_normal_mass(double a, double b)
+double ho_gauss_mass(double a, double b)
 {
     if (a > 0.0) {
-        return ho_normal_mass(-b, -a);
+        return ho_gauss_mass(-b, -a);
     }
     if (b > 0.0) {
-        return 1.0 - ho_normal_cdf(a) - ho_normal_cdf(-b);
+        return 1.0 - ho_gauss_cdf(a) - ho_gauss_cdf(-b);
     }
-    return ho_normal_cdf(b) - ho_normal_cdf(a);
+    return ho_gauss_cdf(b) - ho_gauss_cdf(a);
 }
 
-double ho_normal_log_mass(double a, double b)
+double ho_gauss_log_mass(double a, double b)
 {
     if (a > 0.0) {
-        return ho_normal_log_mass(-b, -a);
+        return ho_gauss_log_mass(-b, -a);
     }
     if (b > 0.0) {
-        return log1p(-ho_normal_cdf(a) - ho_normal_cdf(-b));
+        return log1p(-ho_gauss_cdf(a) - ho_gauss_cdf(-b));
     }
-    return ho_log_sub(ho_normal_log_cdf(b), ho_normal_log_cdf(a));
+    return ho_log_sub(ho_gauss_log_cdf(b), ho_gauss_log_cdf(a));
 }
 
 /* Acklam (2003), relative error 1.15e-9. */
@@ -99,7 +99,7 @@ static double quantile_start(double p)
            (((((B[0] * r + B[1]) * r + B[2]) * r + B[3]) * r + B[4]) * r + 1.0);
 }
 
-double ho_normal_quantile(double p)
+double ho_gauss_quantile(double p)
 {
     double x, error, step;
 
@@ -110,28 +110,28 @@ double ho_normal_quantile(double p)
         return INFINITY;
     }
     if (p > 0.5) {
-        return -ho_normal_quantile(1.0 - p);
+        return -ho_gauss_quantile(1.0 - p);
     }
     x = quantile_start(p);
-    error = ho_normal_cdf(x) - p;
-    step = error / ho_normal_pdf(x);
+    error = ho_gauss_cdf(x) - p;
+    step = error / ho_gauss_pdf(x);
     return x - step / (1.0 + 0.5 * x * step);
 }
 
-double ho_normal_truncated_quantile(double u, double a, double b)
+double ho_gauss_truncated_quantile(double u, double a, double b)
 {
     double x;
 
     if (a > 0.0) {
-        return -ho_normal_truncated_quantile(1.0 - u, -b, -a);
+        return -ho_gauss_truncated_quantile(1.0 - u, -b, -a);
     }
-    if (ho_normal_log_cdf(fmin(b, 0.0)) < -600.0) { /* the whole interval is deep in the tail */
-        double high = ho_normal_log_cdf(b);
-        double target = high + log(u + (1.0 - u) * exp(ho_normal_log_cdf(a) - high));
+    if (ho_gauss_log_cdf(fmin(b, 0.0)) < -600.0) { /* the whole interval is deep in the tail */
+        double high = ho_gauss_log_cdf(b);
+        double target = high + log(u + (1.0 - u) * exp(ho_gauss_log_cdf(a) - high));
 
         x = -sqrt(fmax(-2.0 * (target + LOG_SQRT_2PI), 1.0));
         for (int i = 0; i < 50; i++) { /* Newton on the log cdf */
-            double log_cdf = ho_normal_log_cdf(x);
+            double log_cdf = ho_gauss_log_cdf(x);
             double slope = exp(-0.5 * x * x - LOG_SQRT_2PI - log_cdf);
             double step = (log_cdf - target) / slope;
 
@@ -141,25 +141,25 @@ double ho_normal_truncated_quantile(double u, double a, double b)
             }
         }
     } else {
-        double low = ho_normal_cdf(a);
+        double low = ho_gauss_cdf(a);
 
-        x = ho_normal_quantile(low + u * ho_normal_mass(a, b));
+        x = ho_gauss_quantile(low + u * ho_gauss_mass(a, b));
     }
     return fmin(fmax(x, a), b);
 }
 
-double ho_normal_log_ei(double z)
+double ho_gauss_log_ei(double z)
 {
     double ratio;
 
     if (z > -1.0) {
-        return log(ho_normal_pdf(z) + z * ho_normal_cdf(z));
+        return log(ho_gauss_pdf(z) + z * ho_gauss_cdf(z));
     }
     if (z < -1e5) {
         return -0.5 * z * z - LOG_SQRT_2PI - 2.0 * log(-z);
     }
     /* h(z) = pdf(z) (1 - |z| cdf(z) / pdf(z)), the ratio in logs */
-    ratio = log(-z) + ho_normal_log_cdf(z) + 0.5 * z * z + LOG_SQRT_2PI;
+    ratio = log(-z) + ho_gauss_log_cdf(z) + 0.5 * z * z + LOG_SQRT_2PI;
     if (z < -20.0) { /* 1 - |z| Mills(z) = 1/z^2 - 3/z^4 + 15/z^6 - ... */
         double i = 1.0 / (z * z);
 
