@@ -20,11 +20,15 @@ for seeds in tests/fuzz/seeds/*/; do
     if [ -f "tests/fuzz/$name.dict" ]; then
         dictionary="-dict=tests/fuzz/$name.dict"
     fi
+    more=
+    if [ "$name" = fuzz_reader ]; then
+        more=tests/data/twins # a file of each CSV dialect
+    fi
     echo "$name: $each s"
     mkdir -p "build/fuzz/corpus/$name"
     # shellcheck disable=SC2086
     "build/fuzz/bin/$name" -max_total_time="$each" -timeout=10 -rss_limit_mb=2048 -verbosity=0 -print_funcs=0 \
         -print_final_stats=1 -artifact_prefix="$found/$name-" $dictionary \
-        "build/fuzz/corpus/$name" "$seeds"
+        "build/fuzz/corpus/$name" "$seeds" $more
 done
 echo "no fuzzer found anything"
