@@ -31,7 +31,11 @@ cJSON *ho_settings_to_json(const ho_settings *s)
     for (int i = 0; ok && i < HO_KEY_COUNT; i++) {
         const char *name = ho_setting((ho_key)i)->name;
         if (ho_settings_has(s, (ho_key)i)) {
-            ok = cJSON_AddItemToObject(values, name, value_json(s, (ho_key)i));
+            cJSON *value = value_json(s, (ho_key)i);
+            ok = cJSON_AddItemToObject(values, name, value);
+            if (!ok) {
+                cJSON_Delete(value);
+            }
         }
         if (ok && ho_settings_is_set(s, (ho_key)i)) {
             ok = cJSON_AddItemToArray(set, cJSON_CreateString(name));

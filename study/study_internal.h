@@ -32,8 +32,17 @@ ho_status ho_loader_set(const ho_loader *l, ho_settings *settings, ho_key key, c
 /* Joins prefix and key with a dot; false when it does not fit. */
 bool ho_loader_join(const char *prefix, const char *key, char *out, size_t room);
 
-/* study_space.c: [search] and `require`; [[enqueue]]. */
+/* study_space.c: [search] and `require`. */
 ho_status ho_loader_search(ho_loader *l, const ho_toml *search);
+
+/* study_when.c: the `when` of a parameter (or NULL) and what its section implies; when all are
+ * read, parents first and every one reachable. */
+ho_status ho_loader_when(ho_loader *l, const ho_toml *when, ho_param *param);
+ho_status ho_loader_order(ho_loader *l);
+/* The choice of the parameter that equals node in type and value, or -1. */
+int ho_loader_choice(const ho_param *param, const ho_toml *node);
+
+/* study_enqueue.c: [[enqueue]]. */
 ho_status ho_loader_enqueue(ho_loader *l, const ho_toml *list);
 
 /* study_check.c: objectives, constraints, and what keys must satisfy together. */
