@@ -150,23 +150,23 @@ def collect(market, net, target, n, steps=500):
     def epoch():
         env.reset(torch.randint(100, BARS - 1000, (n,)))
         s = env.state()
+        q = net(s)
         for _ in range(steps):
-            q = net(s)
             action = q.argmax(1)
             random = torch.rand(n) < 0.1
             action = torch.where(random, torch.randint(0, A, (n,)), action)
             r, terminal = env.step(action)
             s2 = env.state()
             discount = 0.99 * (~terminal).float()
-            best = net(s2).argmax(1, keepdim=True)
-            y = r + discount * target(s2).gather(1, best)[:, 0]
+            q2 = net(s2)  # the next step's values choose, the target network values
+            y = r + discount * target(s2).gather(1, q2.argmax(1, keepdim=True))[:, 0]
             td = (y - q.gather(1, action[:, None])[:, 0]).abs()
             where = (at[0] + torch.arange(n)) % size
             for key, value in (("s", s), ("s2", s2), ("a", action), ("r", r), ("d", discount),
                                ("td", td)):
                 memory[key][where] = value
             at[0] += n
-            s = s2
+            s, q = s2, q2
 
     return epoch, memory
 

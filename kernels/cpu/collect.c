@@ -67,6 +67,18 @@ static void choose_dqn(const ho_work *w, const draw_at *at, double epsilon, floa
     }
 }
 
+/* Keeps what the first priorities need of a state's values (those without the count bonus). */
+static void keep_values(const ho_work *w, int64_t at, const float *q, const int32_t *chosen)
+{
+    const ho_branches *b = &w->shape->net.branches;
+    int32_t best[HO_BRANCHES_MAX] = {0};
+    for (int d = 0; d < b->count; d++) {
+        best[d] = ho_argmax(q + b->first[d], b->size[d]);
+        w->scratch->rollout.q[at * HO_BRANCHES_MAX + d] = q[b->first[d] + chosen[d]];
+    }
+    w->scratch->rollout.greedy[at] = (uint8_t)ho_branches_action(b, best);
+}
+
 static void choose_ppo(const ho_work *w, const draw_at *at, const float *log_p,
                        int32_t choice[HO_BRANCHES_MAX])
 {
@@ -140,7 +152,7 @@ static void evaluate(const block_run *b)
     if (b->w->shape->key.algorithm == HO_PPO) {
         ho_net_forward(net, b->pack, b->scratch->x, b->n, HO_NET_BOTH, rows);
         ho_ppo_log_probabilities(net, b->n, rows);
-    } else if (net->atoms > 1) {
+    } else if (net->atoms > 1 || b->w->shape->keeps_q) {
         ho_net_forward(net, b->pack, b->scratch->x, b->n, HO_NET_BOTH, rows);
         ho_dqn_values(net, b->n, (float)b->w->lane->config.agent.v_max, rows);
     } else { /* the best advantage is the best value */
@@ -169,8 +181,15 @@ static void choose_all(const block_run *b, int32_t step, int32_t *choice)
             r->log_p[at] = ho_ppo_choice_log_p(&w->shape->net, log_p, chosen);
             r->value[at] = rows->act[HO_LAYER_VALUE1][(int64_t)i * rows->row[HO_LAYER_VALUE1]];
         } else {
-            choose_dqn(w, &draw, b->epsilon, rows->q + (int64_t)i * rows->q_row,
-                       &w->lane->hold[slot], chosen);
+            float *q = rows->q + (int64_t)i * rows->q_row;
+            float plain[HO_ACTIONS];
+            if (w->shape->keeps_q) {
+                memcpy(plain, q, (size_t)w->shape->net.branches.outputs * sizeof *q);
+            }
+            choose_dqn(w, &draw, b->epsilon, q, &w->lane->hold[slot], chosen);
+            if (w->shape->keeps_q) {
+                keep_values(w, at, plain, chosen);
+            }
         }
         r->action[at] = (uint8_t)ho_branches_action(&w->shape->net.branches, chosen);
     }

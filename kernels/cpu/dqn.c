@@ -41,21 +41,21 @@ static ho_transition make_transition(const ho_work *w, int32_t step, int32_t slo
     return t;
 }
 
-/* Returns how many transitions were stored. */
-static int64_t store_rollout(ho_work *w)
+/* Stores the rollout in order of steps, then slots. */
+static void store_rollout(ho_work *w)
 {
     const int32_t N = w->shape->key.episodes;
-    int64_t stored = 0;
+    const float *td = w->scratch->first_td;
     for (int32_t step = 0; step < w->shape->steps; step++) {
         for (int32_t slot = 0; slot < N; slot++) {
-            if (w->scratch->rollout.flags[(int64_t)step * N + slot] & HO_STEP_VALID) {
+            const int64_t at = (int64_t)step * N + slot;
+            if (w->scratch->rollout.flags[at] & HO_STEP_VALID) {
                 const ho_transition t = make_transition(w, step, slot);
-                ho_replay_push(&w->lane->replay, &t, 0.0, w->lane->config.agent.per_alpha);
-                stored++;
+                ho_replay_push(&w->lane->replay, &t, td ? (double)td[at] : 0.0,
+                               w->lane->config.agent.per_alpha);
             }
         }
     }
-    return stored;
 }
 
 /* ---- one block of transitions ---- */
@@ -91,8 +91,12 @@ static void evaluate(const ho_work *w, ho_learn_block *b, const ho_net_pack *onl
     ho_dqn_values(net, n, v_max, &b->other);
     if (agent->double_q) {
         selector = &b->selector;
-        ho_net_forward(net, online, b->x_next, n, HO_NET_BOTH, selector);
-        ho_dqn_values(net, n, v_max, selector);
+        if (net->atoms > 1) {
+            ho_net_forward(net, online, b->x_next, n, HO_NET_BOTH, selector);
+            ho_dqn_values(net, n, v_max, selector);
+        } else { /* it only chooses: the best advantage is the best value */
+            ho_net_forward(net, online, b->x_next, n, HO_NET_MAIN, selector);
+        }
     }
     ho_dqn_targets(net, n, v_max, b->reward, b->discount, selector, &b->other, b->target);
     ho_net_forward(net, online, b->x, n, HO_NET_BOTH, &b->online);
@@ -110,34 +114,122 @@ static int32_t block_rows(const ho_work *w, int32_t block, int32_t total)
     return left < w->shape->learn_rows ? left : w->shape->learn_rows;
 }
 
-/* ---- priorities of new experience ---- */
+/* ---- priorities of new experience: the n-step td error under the mean weights ---- */
 
-/* Gives the `count` newest transitions the td error of the mean weights as priority. */
-static void first_priorities(ho_work *w, int64_t count)
+/* Fills the block with the transitions that start at rollout positions [n]. */
+static void load_rollout(const ho_work *w, ho_learn_block *b, const int32_t *position, int32_t n)
 {
-    ho_replay *r = &w->lane->replay;
-    const int32_t batch = w->shape->key.batch;
-    count = count < r->fill ? count : r->fill;
-    ho_net_pack_fill(&w->scratch->online, &w->shape->net, w->lane->online, NULL);
-    ho_net_pack_fill(&w->scratch->target, &w->shape->net, w->lane->target, NULL);
-    for (int64_t done = 0; done < count; done += batch) {
-        const int32_t n = (int32_t)(count - done < batch ? count - done : batch);
-        for (int32_t i = 0; i < n; i++) {
-            const int64_t back = count - done - i; /* pushes ago */
-            w->scratch->index[i] = (int32_t)((r->head - back + r->capacity) % r->capacity);
+    const int32_t N = w->shape->key.episodes, row = b->online.x_row;
+    for (int32_t i = 0; i < n; i++) {
+        const ho_transition t = make_transition(w, position[i] / N, position[i] % N);
+        ho_state_row(w, t.bar, t.before, b->x + (int64_t)i * row, row);
+        ho_state_row(w, t.bar + t.steps, t.after, b->x_next + (int64_t)i * row, row);
+        ho_branches_choice(&w->shape->net.branches, t.action,
+                           b->choice + (int64_t)i * HO_BRANCHES_MAX);
+        b->reward[i] = t.reward;
+        b->discount[i] = t.discount;
+        b->next[i] = position[i] + t.steps * N;
+        if (b->next[i] >= w->shape->steps * N ||
+            w->scratch->rollout.flags[b->next[i] - N] & (HO_STEP_TERMINAL | HO_STEP_TRUNCATED)) {
+            b->next[i] = -1;
         }
-        const int32_t blocks = (n + w->shape->learn_rows - 1) / w->shape->learn_rows;
+    }
+}
+
+/* The greedy choices in the block's next states, as composed actions: those of the collection where
+ * the episode went on, else of one more forward pass. */
+static void greedy_next(const ho_work *w, ho_learn_block *b, const ho_net_pack *online, int32_t n,
+                        uint8_t *greedy)
+{
+    const ho_branches *branches = &w->shape->net.branches;
+    const int32_t row = b->online.x_row;
+    int32_t ended = 0;
+    for (int32_t i = 0; i < n; i++) {
+        if (b->next[i] < 0) {
+            memcpy(b->x + (int64_t)ended++ * row, b->x_next + (int64_t)i * row,
+                   (size_t)row * sizeof(float));
+        }
+    }
+    ho_net_forward(&w->shape->net, online, b->x, ended, HO_NET_BOTH, &b->selector);
+    ho_dqn_values(&w->shape->net, ended, 0.0f, &b->selector);
+    const float *q = b->selector.q;
+    for (int32_t i = 0; i < n; i++) {
+        if (b->next[i] >= 0) {
+            greedy[i] = w->scratch->rollout.greedy[b->next[i]];
+            continue;
+        }
+        int32_t best[HO_BRANCHES_MAX] = {0};
+        for (int d = 0; d < branches->count; d++) {
+            best[d] = ho_argmax(q + branches->first[d], branches->size[d]);
+        }
+        greedy[i] = (uint8_t)ho_branches_action(branches, best);
+        q += b->selector.q_row;
+    }
+}
+
+/* td errors from the values that collection kept: one pass of the target network is left. */
+static void kept_td(const ho_work *w, ho_learn_block *b, const ho_net_pack *online,
+                    const ho_net_pack *target, const int32_t *position, int32_t n)
+{
+    const ho_branches *branches = &w->shape->net.branches;
+    uint8_t greedy[HO_LEARN_ROWS_MAX];
+    ho_net_forward(&w->shape->net, target, b->x_next, n, HO_NET_BOTH, &b->other);
+    ho_dqn_values(&w->shape->net, n, 0.0f, &b->other);
+    if (w->lane->config.agent.double_q) {
+        greedy_next(w, b, online, n, greedy);
+    }
+    for (int32_t i = 0; i < n; i++) {
+        const float *q = b->other.q + (int64_t)i * b->other.q_row;
+        const float *taken = w->scratch->rollout.q + (int64_t)position[i] * HO_BRANCHES_MAX;
+        const float share = 1.0f / (float)branches->count;
+        int32_t best[HO_BRANCHES_MAX];
+        float next = 0.0f, td = 0.0f;
+        if (w->lane->config.agent.double_q) {
+            ho_branches_choice(branches, greedy[i], best);
+        }
+        for (int d = 0; d < branches->count; d++) {
+            if (!w->lane->config.agent.double_q) {
+                best[d] = ho_argmax(q + branches->first[d], branches->size[d]);
+            }
+            next += share * q[branches->first[d] + best[d]];
+        }
+        const float y = ho_td_target(b->reward[i], b->discount[i], next);
+        for (int d = 0; d < branches->count; d++) {
+            td += share * fabsf(taken[d] - y);
+        }
+        b->row[i].td = td;
+    }
+}
+
+/* scratch->first_td of every step of the rollout. */
+static void first_priorities(ho_work *w)
+{
+    const ho_lane_shape *s = w->shape;
+    const int32_t all = s->steps * s->key.episodes;
+    int32_t *position = w->scratch->position, count = 0;
+    for (int32_t at = 0; at < all; at++) {
+        if (w->scratch->rollout.flags[at] & HO_STEP_VALID) {
+            position[count++] = at;
+        }
+    }
+    ho_net_pack_fill(&w->scratch->online, &s->net, w->lane->online, NULL);
+    ho_net_pack_fill(&w->scratch->target, &s->net, w->lane->target, NULL);
+    const int32_t stride = s->learn_rows * s->learn_blocks;
 #pragma omp parallel for schedule(dynamic, 1) num_threads(w->threads)
-        for (int32_t k = 0; k < blocks; k++) {
-            ho_learn_block *b = &w->scratch->learn[k];
-            const int32_t first = k * w->shape->learn_rows, rows = block_rows(w, k, n);
-            gather(w, b, w->scratch->index + first, rows);
-            evaluate(w, b, &w->scratch->online, &w->scratch->target, NULL, rows, batch, 0);
+    for (int32_t k = 0; k < s->learn_blocks; k++) { /* a block of scratch each */
+        ho_learn_block *b = &w->scratch->learn[k];
+        for (int32_t first = k * s->learn_rows; first < count; first += stride) {
+            const int32_t rows = count - first < s->learn_rows ? count - first : s->learn_rows;
+            load_rollout(w, b, position + first, rows);
+            if (s->keeps_q) {
+                kept_td(w, b, &w->scratch->online, &w->scratch->target, position + first, rows);
+            } else {
+                evaluate(w, b, &w->scratch->online, &w->scratch->target, NULL, rows, rows, 0);
+            }
             for (int32_t i = 0; i < rows; i++) {
-                w->scratch->td[first + i] = b->row[i].td;
+                w->scratch->first_td[position[first + i]] = b->row[i].td;
             }
         }
-        ho_replay_update(r, w->scratch->index, w->scratch->td, n, w->lane->config.agent.per_alpha);
     }
 }
 
@@ -222,11 +314,11 @@ void ho_lane_learn_dqn(ho_work *w)
     ho_lane *lane = w->lane;
     ho_epoch_stat *out = w->stat;
     learn_sums sums = {0};
-    const int64_t stored = store_rollout(w);
-    out->replay_fill = lane->replay.fill;
     if (lane->replay.kind != HO_REPLAY_UNIFORM) {
-        first_priorities(w, stored);
+        first_priorities(w);
     }
+    store_rollout(w);
+    out->replay_fill = lane->replay.fill;
     const int32_t updates =
         lane->replay.fill > 0 && lane->replay.fill >= lane->config.agent.learn_start
             ? w->shape->key.updates

@@ -9,12 +9,16 @@
 ho_lane_shape ho_lane_shape_of(const ho_cohort_key *key)
 {
     ho_lane_shape s = {.key = *key, .net = ho_net_layout_of(key)};
+    s.keeps_q = key->algorithm == HO_DQN && key->replay != HO_REPLAY_UNIFORM && s.net.atoms == 1 &&
+                s.net.noise_size == 0;
     s.portfolio = ho_portfolio_width(key->state_form);
     s.steps = ho_epoch_steps(key);
     s.slot_blocks = (key->episodes + HO_SLOT_BLOCK - 1) / HO_SLOT_BLOCK;
     /* a quarter of a batch keeps a block's products large; its gradient is summed four times */
     s.learn_rows = (key->batch + 3) / 4;
-    s.learn_rows = s.learn_rows < 64 ? 64 : (s.learn_rows > 512 ? 512 : s.learn_rows);
+    s.learn_rows = s.learn_rows < 64
+                       ? 64
+                       : (s.learn_rows > HO_LEARN_ROWS_MAX ? HO_LEARN_ROWS_MAX : s.learn_rows);
     s.learn_blocks = (key->batch + s.learn_rows - 1) / s.learn_rows;
     s.chunks = (s.net.size + HO_CHUNK - 1) / HO_CHUNK;
     return s;
@@ -128,6 +132,10 @@ static void carve_rollout(const ho_lane_shape *s, ho_rollout *r, ho_carve *carve
         r->log_p = ho_carve_take(carve, n, sizeof *r->log_p);
         r->value = ho_carve_take(carve, n, sizeof *r->value);
     }
+    if (s->keeps_q) {
+        r->q = ho_carve_take(carve, n * HO_BRANCHES_MAX, sizeof *r->q);
+        r->greedy = ho_carve_take(carve, n, sizeof *r->greedy);
+    }
 }
 
 static void carve_collect(const ho_lane_shape *s, ho_collect_block *b, ho_carve *carve)
@@ -158,6 +166,7 @@ static void carve_learn(const ho_lane_shape *s, ho_learn_block *b, ho_carve *car
         b->reward = ho_carve_take(carve, rows, sizeof(float));
         b->discount = ho_carve_take(carve, rows, sizeof(float));
         b->row = ho_carve_take(carve, rows, sizeof *b->row);
+        b->next = ho_carve_take(carve, rows, sizeof *b->next);
     } else {
         b->log_p_old = ho_carve_take(carve, rows, sizeof(float));
         b->advantage = ho_carve_take(carve, rows, sizeof(float));
@@ -193,6 +202,10 @@ static void carve_scratch(const ho_lane_shape *s, ho_scratch *w, ho_carve *carve
     w->weight = ho_carve_take(carve, batch, sizeof(float));
     w->td = ho_carve_take(carve, batch, sizeof(float));
     w->norm = ho_carve_take(carve, (size_t)s->chunks, sizeof(double));
+    if (!ppo && s->key.replay != HO_REPLAY_UNIFORM) {
+        w->position = ho_carve_take(carve, steps, sizeof *w->position);
+        w->first_td = ho_carve_take(carve, steps, sizeof *w->first_td);
+    }
     if (ppo) {
         w->advantage = ho_carve_take(carve, steps, sizeof(float));
         w->value_target = ho_carve_take(carve, steps, sizeof(float));

@@ -25,6 +25,7 @@ extern "C" {
 
 enum {
     HO_SLOT_BLOCK = 32,      /* episode slots advanced together */
+    HO_LEARN_ROWS_MAX = 512, /* rows of a learn block */
     HO_CHUNK = 8192,         /* parameters reduced and stepped together */
     HO_RANK_SORT_EVERY = 64, /* updates between sorts of rank-based replay */
 };
@@ -33,6 +34,7 @@ enum {
 typedef struct ho_lane_shape {
     ho_cohort_key key;
     ho_net_layout net;
+    int32_t keeps_q;      /* collection keeps its values for the first priorities */
     int32_t portfolio;    /* portfolio columns of a state */
     int32_t steps;        /* environment steps of a slot in an epoch */
     int32_t slot_blocks;  /* ceil(N / HO_SLOT_BLOCK) */
@@ -114,6 +116,9 @@ typedef struct ho_rollout {
     uint8_t *flags;  /* [L, N] HO_STEP_* */
     float *log_p;    /* [L, N] PPO */
     float *value;    /* [L, N] PPO */
+    float *q; /* [L, N, HO_BRANCHES_MAX] values of the taken choices; DQN that needs priorities
+                 and whose acting weights are the mean ones (ho_lane_shape.keeps_q) */
+    uint8_t *greedy; /* [L, N] composed greedy action, likewise */
 } ho_rollout;
 
 /* Of one block of episode slots while collecting. */
@@ -132,8 +137,9 @@ typedef struct ho_learn_block {
     ho_net_rows selector, other; /* of the next states, forward only; DQN */
     float *target;               /* [learn_rows, atoms] */
     float *reward, *discount;    /* [learn_rows] */
-    int32_t *choice;             /* [learn_rows, HO_BRANCHES_MAX] */
-    ho_dqn_row *row;             /* [learn_rows] */
+    int32_t *next;   /* [learn_rows] rollout position of the next state; -1: the episode ended */
+    int32_t *choice; /* [learn_rows, HO_BRANCHES_MAX] */
+    ho_dqn_row *row; /* [learn_rows] */
     float *log_p_old, *advantage, *value_old, *value_target; /* [learn_rows] PPO */
     ho_ppo_sums sums;
     double q_min, q_max;
@@ -148,10 +154,12 @@ typedef struct ho_scratch {
     ho_net_pack online;        /* with noise where the network has it */
     ho_net_pack target;
     float *noise_online, *noise_target; /* [noise_size] */
-    int32_t *index; /* [batch] sampled slots of the ring; PPO: [N * rollout] permutation */
-    float *weight;  /* [batch] */
-    float *td;      /* [batch] */
-    double *norm;   /* [chunks] */
+    int32_t *index;    /* [batch] sampled slots of the ring; PPO: [N * rollout] permutation */
+    float *weight;     /* [batch] */
+    float *td;         /* [batch] */
+    double *norm;      /* [chunks] */
+    int32_t *position; /* [L, N] and */
+    float *first_td;   /* [L, N] DQN with priorities: see first_priorities */
     float *advantage, *value_target; /* [L, N] PPO */
     float *value_next;               /* [L, N] PPO */
     ho_curiosity_rows *curiosity;    /* [HO_CURIOSITY_BLOCKS], with deltas; NULL when off */
