@@ -5,7 +5,9 @@ set -eu
 cd "$(dirname "$0")/../.."
 seconds=${1:-60}
 cmake --preset fuzz >/dev/null
-cmake --build --preset fuzz -j "$(nproc)" --target fuzzers
+cmake --build --preset fuzz -j "$(nproc)" --target fuzzers make_wire_seeds
+mkdir -p build/fuzz/corpus/fuzz_wire
+build/fuzz/bin/make_wire_seeds build/fuzz/corpus/fuzz_wire # as the messages are now
 count=0
 for seeds in tests/fuzz/seeds/*/; do
     count=$((count + 1))
