@@ -37,6 +37,15 @@ enum { PATH_ROOM = PATH_MAX + 512 };
 
 static const char checkpoint_name[] = "checkpoint";
 
+void ho_artifacts_folder(const char *db_path, char *out, size_t room)
+{
+    size_t n = strlen(db_path);
+    if (n > 3 && strcmp(db_path + n - 3, ".db") == 0) {
+        n -= 3;
+    }
+    (void)snprintf(out, room, "%.*s.artifacts", (int)n, db_path);
+}
+
 ho_status ho_artifacts_create(ho_artifacts **out, const char *folder, ho_store *store, ho_err *err)
 {
     ho_artifacts *a = (ho_artifacts *)calloc(1, sizeof *a);

@@ -17,6 +17,9 @@ extern "C" {
 
 typedef struct ho_artifacts ho_artifacts;
 
+/* The folder of a database: "es.db" has "es.artifacts" beside it. */
+void ho_artifacts_folder(const char *db_path, char *out, size_t room);
+
 /* The folder is made with the first file. */
 ho_status ho_artifacts_create(ho_artifacts **out, const char *folder, ho_store *store, ho_err *err);
 void ho_artifacts_destroy(ho_artifacts **artifacts);

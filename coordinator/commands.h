@@ -36,6 +36,7 @@ enum {
     X("show", ho_cmd_show, "one trial whole")                                                      \
     X("sql", ho_cmd_sql, "read-only SQL on a study's file")                                        \
     X("data", ho_cmd_data, "what is in a data file: dialect, bars, gaps, dirt")                    \
+    X("export", ho_cmd_export, "a study as csv, Optuna file, study file or model")                 \
     X("report", ho_cmd_report, "write a study as one HTML page")                                   \
     X("metrics", ho_cmd_metrics, "every metric of a series of returns or equity")                  \
     X("keygen", ho_cmd_keygen, "CURVE keys for remote workers")

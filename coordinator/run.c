@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "coordinator/artifacts.h"
 #include "coordinator/change.h"
 #include "coordinator/gpus.h"
 #include "coordinator/observe.h"
@@ -161,11 +162,7 @@ static ho_status open_store(run *r, ho_run_end *end, ho_err *err)
                HO_OK) {
         return rc;
     }
-    (void)snprintf(r->artifacts, sizeof r->artifacts, "%s.artifacts", end->database);
-    char *ending = strstr(r->artifacts, ".db.artifacts");
-    if (ending && strcmp(ending, ".db.artifacts") == 0) {
-        (void)snprintf(ending, (size_t)(r->artifacts + sizeof r->artifacts - ending), ".artifacts");
-    }
+    ho_artifacts_folder(end->database, r->artifacts, sizeof r->artifacts);
     if ((rc = ho_store_open(&r->store, end->database, &options, err)) != HO_OK) {
         return rc;
     }

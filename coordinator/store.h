@@ -63,6 +63,10 @@ ho_status ho_store_open_read(ho_store **out, const char *path, ho_err *err);
 /* Drops what is still queued: flush first. */
 void ho_store_close(ho_store **store);
 
+/* "file:" URI of a path for SQLite, with what is special in a URI escaped. query: "mode=ro".
+ * HO_ESTORE: no room. */
+ho_status ho_store_uri(const char *path, const char *query, char *out, size_t room);
+
 /* The connection, for reading. A statement must be finalized before close. */
 sqlite3 *ho_store_db(ho_store *store);
 const char *ho_store_path(const ho_store *store);

@@ -394,8 +394,7 @@ static int only_reading(void *user, int action, const char *a, const char *b, co
     }
 }
 
-/* "file:" URI of a path, with what is special in a URI escaped. */
-static ho_status make_uri(const char *path, const char *query, char *out, size_t room)
+ho_status ho_store_uri(const char *path, const char *query, char *out, size_t room)
 {
     size_t n = (size_t)snprintf(out, room, "file:");
     for (const unsigned char *p = (const unsigned char *)path; *p; p++) {
@@ -422,7 +421,7 @@ static int open_uri(ho_store *store, const char *query)
     char uri[3 * PATH_MAX];
     (void)sqlite3_close(store->db);
     store->db = NULL;
-    if (make_uri(store->path, query, uri, sizeof uri) != HO_OK) {
+    if (ho_store_uri(store->path, query, uri, sizeof uri) != HO_OK) {
         return SQLITE_CANTOPEN;
     }
     return sqlite3_open_v2(uri, &store->db,
