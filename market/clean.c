@@ -385,7 +385,7 @@ ho_status ho_clean_interval(ho_clean *s)
     step_count table[SLOTS] = {{0, 0}};
     step_count best = {0, 0};
     int64_t steps = 0, multiples = 0;
-    if (rows->interval_ns > 0 || rows->count < 2) {
+    if (rows->interval_ns > 0) {
         return HO_OK;
     }
     for (int64_t i = 1; i < rows->count; ++i) {
@@ -409,11 +409,17 @@ ho_status ho_clean_interval(ho_clean *s)
             best = table[i];
         }
     }
+    if (best.ns == 0 && !s->options->bar[0]) {
+        return ho_err_set(s->err, HO_EDATA,
+                          "%s: all rows have one time, so the length of a bar is not known; a "
+                          "file needs two bars or more",
+                          s->options->path[0]);
+    }
     for (int64_t i = 1; best.ns > 0 && i < rows->count; ++i) {
         int64_t ns = rows->stamp_ns[i] - rows->stamp_ns[i - 1];
         multiples += ns > 0 && ns % best.ns == 0;
     }
-    if (best.ns > 0 && best.ns < DAY_NS && multiples * 100 < steps * 99) {
+    if (best.ns == 0 || (best.ns < DAY_NS && multiples * 100 < steps * 99)) {
         if (!s->options->bar[0]) {
             return ho_err_set(s->err, HO_EDATA,
                               "%s:%u: the stamps have no regular step: these are ticks or "

@@ -162,6 +162,14 @@ static void ticks_are_refused_or_made_into_bars(void **state)
     loaded_free(&l);
 }
 
+static void one_bar_alone_has_no_length(void **state)
+{
+    (void)state;
+    check_refused(HEAD "2024-01-02T14:30:00Z,1,2,1,2,3\n", "", "needs two bars or more");
+    check_refused(HEAD "2024-01-02T14:30:00Z,1,2,1,2,3\n2024-01-02T14:30:00Z,1,2,1,2,3\n", "",
+                  "needs two bars or more");
+}
+
 /* ---- gaps ------------------------------------------------------------------------------------ */
 
 /* Ten days round the clock by the hour, without hours 30-32 and without days 2 and 3. */
@@ -480,6 +488,7 @@ int main(void)
         cmocka_unit_test(each_kind_of_dirt_is_kept_dropped_or_refused),
         cmocka_unit_test(mistaken_columns_are_told_by_the_many_contradictions),
         cmocka_unit_test(ticks_are_refused_or_made_into_bars),
+        cmocka_unit_test(one_bar_alone_has_no_length),
         cmocka_unit_test(gaps_are_kept_filled_or_split),
         cmocka_unit_test(filling_across_a_clock_change_keeps_the_order),
         cmocka_unit_test(the_label_is_found_from_the_sessions),
