@@ -12,7 +12,8 @@
 #include "coordinator/search/reports.h"
 
 static const ho_pruner_kind *const KINDS[] = {
-    &ho_prune_none,
+    &ho_prune_none,      &ho_prune_median,   &ho_prune_percentile, &ho_prune_asha,
+    &ho_prune_hyperband, &ho_prune_wilcoxon, &ho_prune_threshold,  &ho_prune_patient,
 };
 enum { KIND_COUNT = sizeof KINDS / sizeof KINDS[0] };
 static const int64_t NUMBER_LIMIT = 1000000000;
@@ -34,6 +35,7 @@ ho_pruner_options ho_pruner_defaults(void)
                                  .percentile = 50.0,
                                  .startup = 5,
                                  .interval = 1,
+                                 .min_trials = 1,
                                  .p = 0.1,
                                  .lower = -INFINITY,
                                  .upper = INFINITY,
@@ -376,6 +378,17 @@ ho_status ho_pruner_finish(ho_pruner *pruner, int64_t number, ho_told_state stat
         return ho_err_set(err, HO_EINVAL, "trial %lld has no reports to finish", (long long)number);
     }
     r->trial[r->index[number]].state = state;
+    r->trial[r->index[number]].paused = false;
+    return HO_OK;
+}
+
+ho_status ho_pruner_unpause(ho_pruner *pruner, int64_t number, ho_err *err)
+{
+    ho_reports *r = &pruner->reports;
+
+    if (number < 0 || number >= r->index_room || r->index[number] < 0) {
+        return ho_err_set(err, HO_EINVAL, "trial %lld has no reports", (long long)number);
+    }
     r->trial[r->index[number]].paused = false;
     return HO_OK;
 }

@@ -40,6 +40,8 @@ typedef struct ho_pruner_options {
     double percentile;   /* percentile: the share that stays, 0 ... 100 */
     int startup;         /* median, percentile: complete trials before the first cut */
     int64_t interval;    /* median, percentile: epochs between checks, >= 1 */
+    int64_t min_trials;  /* median, percentile: values needed for a comparison */
+    int64_t bootstrap;   /* asha, hyperband: values a rung holds before any passes */
     double p;            /* wilcoxon: prune below this p-value */
     double lower, upper; /* threshold: legal range of the first objective */
     int64_t patience;    /* patient: reports without improvement */
@@ -75,7 +77,7 @@ ho_status ho_pruner_create(ho_pruner **out, const ho_pruner_options *options, ho
 void ho_pruner_destroy(ho_pruner **pruner);
 
 /* Records value [objectives] of a trial at a step and decides. A second report of the same step is
- * ignored: HO_CONTINUE, "reported before". NaN counts as worst; a NaN alone prunes where the kind
+ * ignored: CONTINUE, "reported before". NaN counts as worst; a NaN alone prunes where the kind
  * compares single values, and never ends a racing trial. */
 ho_status ho_pruner_report(ho_pruner *pruner, int64_t number, int64_t step, const double *value,
                            ho_decision *out, ho_err *err);
@@ -83,6 +85,10 @@ ho_status ho_pruner_report(ho_pruner *pruner, int64_t number, int64_t step, cons
 /* The trial ended; reports of it may still be compared with. PENDING and unknown numbers are
  * HO_EINVAL. FAILED and CANCELLED trials stop being competitors. */
 ho_status ho_pruner_finish(ho_pruner *pruner, int64_t number, ho_told_state state, ho_err *err);
+
+/* The trial is running though its last verdict was PAUSE: after a resume, for a trial that had been
+ * promoted and has not reported since. HO_EINVAL: no such trial. */
+ho_status ho_pruner_unpause(ho_pruner *pruner, int64_t number, ho_err *err);
 
 /* asha with promote: the paused trial that should go on next, best rung first. HO_EDONE: none. A
  * promoted trial is no longer paused. */

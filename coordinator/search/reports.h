@@ -16,7 +16,6 @@ typedef struct ho_reported {
     int64_t number;
     ho_told_state state; /* PENDING while it runs */
     bool paused;         /* asha with promote */
-    int promoted;        /* rungs it was let past by promotion, for asha */
     int64_t count, room; /* reports, in order of arrival; steps increase */
     int64_t *step;       /* [count] */
     double *loss;        /* [count, M] */
@@ -44,7 +43,8 @@ typedef struct ho_pruner_kind {
     ho_status (*promote)(ho_reports *reports, int64_t *number, ho_decision *out, ho_err *err);
 } ho_pruner_kind;
 
-extern const ho_pruner_kind ho_prune_none;
+extern const ho_pruner_kind ho_prune_none, ho_prune_median, ho_prune_percentile, ho_prune_asha,
+    ho_prune_hyperband, ho_prune_wilcoxon, ho_prune_threshold, ho_prune_patient;
 
 /* The kind of this name, or NULL. */
 const ho_pruner_kind *ho_pruner_find(const char *name);
