@@ -59,6 +59,8 @@ ho_pruner_options ho_search_pruner_options(const ho_study *study, int64_t trials
     o.percentile = ho_settings_f64(s, HO_KEY_PRUNER_PERCENTILE);
     o.startup = (int)ho_settings_i64(s, HO_KEY_PRUNER_STARTUP);
     o.interval = ho_settings_i64(s, HO_KEY_PRUNER_INTERVAL);
+    o.min_trials = ho_settings_i64(s, HO_KEY_PRUNER_MIN_TRIALS);
+    o.bootstrap = ho_settings_i64(s, HO_KEY_PRUNER_BOOTSTRAP);
     o.p = ho_settings_f64(s, HO_KEY_PRUNER_P_THRESHOLD);
     o.lower = ho_settings_has(s, HO_KEY_PRUNER_LOWER) ? ho_settings_f64(s, HO_KEY_PRUNER_LOWER)
                                                       : -INFINITY;
