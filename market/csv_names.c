@@ -19,7 +19,7 @@ static const alias aliases[] = {
     {"localtime", HO_CSV_STAMP}, {"etcutc", HO_CSV_STAMP}, {"unix", HO_CSV_STAMP},
     {"unixtime", HO_CSV_STAMP}, {"unixtimestamp", HO_CSV_STAMP}, {"epoch", HO_CSV_STAMP},
     {"timestampms", HO_CSV_STAMP}, {"opentimestamp", HO_CSV_STAMP}, {"starttime", HO_CSV_STAMP},
-    {"bartime", HO_CSV_STAMP}, {"t", HO_CSV_STAMP},
+    {"bartime", HO_CSV_STAMP}, {"windowstart", HO_CSV_STAMP}, {"t", HO_CSV_STAMP},
     {"date", HO_CSV_DATE}, {"day", HO_CSV_DATE}, {"tradedate", HO_CSV_DATE},
     {"time", HO_CSV_TIME}, {"timeofday", HO_CSV_TIME},
     {"open", HO_CSV_OPEN}, {"o", HO_CSV_OPEN}, {"openprice", HO_CSV_OPEN}, {"first", HO_CSV_OPEN},
@@ -137,6 +137,11 @@ int ho_csv_split(const char *line, const char *end, char separator, ho_csv_field
                 --length;
             }
             field[n] = (ho_csv_field){begin, length};
+        }
+        if (field[n].length > 1 && field[n].text[0] == '$' &&
+            (isdigit((unsigned char)field[n].text[1]) || field[n].text[1] == '.')) {
+            ++field[n].text; /* a price as NASDAQ's site writes it */
+            --field[n].length;
         }
         ++n;
         if (p == stop) {

@@ -461,6 +461,15 @@ static ho_status choose_volume(reader *s, const char *text, const char *end)
     return HO_OK;
 }
 
+/* True if nothing but space is left. */
+static bool is_blank(const char *p, const char *end)
+{
+    while (p < end && isspace((unsigned char)*p)) {
+        ++p;
+    }
+    return p >= end;
+}
+
 static void describe_time(reader *s)
 {
     static const char *const units[] = {"", "s", "ms", "us", "ns"};
@@ -516,6 +525,11 @@ ho_status ho_csv_read(const char *path, int file, const char *text, size_t size,
             continue;
         }
         int fields = ho_csv_split(s->begin, stop, dialect->separator, s->field);
+        if (fields == 1 && dialect->fields > 2 && !isdigit((unsigned char)*q) && is_blank(p, end)) {
+            ho_report_note(report, false, "line %lld behind the data is not used: text",
+                           (long long)s->line);
+            break;
+        }
         ++report->rows;
         if ((rc = read_row(s, fields)) != HO_OK) {
             goto out;

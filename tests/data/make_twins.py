@@ -133,7 +133,7 @@ def main():
            ",".join(f"{x:.9f}" for x in b[1:5]) + f",{b[5]},ESH4" for b in MINUTES])
     write("quoted-thousands.csv", ["Date,Open,High,Low,Close,Volume"] +
           [f'"{plain(b[0])}",' + ",".join(thousands(x) for x in b[1:5]) + f',"{b[5]:,}"' for b in MINUTES])
-    write("decimal-comma.csv", ["Datum Zeit;Open;High;Low;Close;Volume".replace("Datum Zeit", "Date")] +
+    write("decimal-comma.csv", ["Date;Open;High;Low;Close;Volume"] +
           [plain(b[0]) + ";" + ";".join(comma(x) for x in b[1:5]) + f";{b[5]}" for b in MINUTES])
     write("comments.csv", ["# made for a test", "# two lines", "time,open,high,low,close,volume"] +
           [iso(b[0]) + "," + ohlcv(b) for b in MINUTES[:20]] + ["# in the middle", ""] +
@@ -170,6 +170,13 @@ def main():
                                    "Ticker" + ",ES,NQ" * 5, "Date" + "," * 10] +
           [",".join([day(b[0]), p(b[4]), "2", p(b[2]), "2", p(b[3]), "1", p(b[1]), "1", str(b[5]), "3"])
            for b in DAYS])
+    write("nasdaq.csv", ["Date,Close/Last,Volume,Open,High,Low"] +
+          [b[0].strftime("%m/%d/%Y") + f",${p(b[4])},{b[5]},${p(b[1])},${p(b[2])},${p(b[3])}" for b in DAYS[::-1]])
+    write("barchart.csv", ["Time,Open,High,Low,Last,Change,%Chg,Volume"] +
+          [day(b[0]) + "," + ",".join(p(x) for x in b[1:5]) + f",0.25,+0.01%,{b[5]}" for b in DAYS] +
+          ['"Downloaded from Barchart.com as of 02-10-2024 10:00am CST"'])
+    write("polygon.csv", ["ticker,volume,open,close,high,low,window_start,transactions"] +
+          [f"ES,{b[5]},{p(b[1])},{p(b[4])},{p(b[2])},{p(b[3])},{epoch(b[0], 10**9)},9" for b in MINUTES])
     write("investing.csv", ['"Date","Price","Open","High","Low","Vol.","Change %"'] +
           ['"' + b[0].strftime("%b %d, %Y") + '",' + ",".join(thousands(x) for x in (b[4], b[1], b[2], b[3])) +
            f',"{b[5] / 1000:.3f}K","0.12%"' for b in DAYS[::-1]])

@@ -91,6 +91,7 @@ static void minute_bars_are_the_same_in_every_dialect(void **state)
         {"lean-scaled.csv", "", "1/10000"},
         {"list.json", "", NULL},
         {"strings.json", "", NULL},
+        {"polygon.csv", "", NULL},
     };
     (void)state;
     check_twins("plain.csv", twins, sizeof twins / sizeof twins[0]);
@@ -106,6 +107,8 @@ static void daily_bars_are_the_same_in_every_dialect(void **state)
         {"investing.csv", "", NULL},
         {"yfinance-several.csv", "symbol=ES", NULL},
         {"us-dates.csv", "date_order=mdy", NULL},
+        {"nasdaq.csv", "", NULL},
+        {"barchart.csv", "", "behind the data is not used"},
     };
     (void)state;
     check_twins("days.csv", twins, sizeof twins / sizeof twins[0]);
