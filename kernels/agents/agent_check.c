@@ -192,6 +192,7 @@ ho_status ho_agent_config_check(const ho_cohort_key *key, const ho_agent_config 
         {"vf_coef", a->vf_coef, 0, large},
         {"ent_coef", a->ent_coef, 0, large},
         {"target_kl", a->target_kl, 0, large},
+        {"ppo_sample_eval", a->ppo_sample_eval, 0, 1},
         {"curiosity_every", a->curiosity_every, 1, 1 << 30},
         {"curiosity_lr", a->curiosity_lr, 0, large},
         {"loss_ceiling", a->loss_ceiling, 0, large},
