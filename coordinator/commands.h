@@ -39,6 +39,7 @@ enum {
     X("export", ho_cmd_export, "a study as csv, Optuna file, study file or model")                 \
     X("report", ho_cmd_report, "write a study as one HTML page")                                   \
     X("metrics", ho_cmd_metrics, "every metric of a series of returns or equity")                  \
+    X("serve", ho_cmd_serve, "run the studies of a folder on the same workers")                    \
     X("keygen", ho_cmd_keygen, "CURVE keys for remote workers")
 
 #define HO_COMMAND_DECLARE(name, function, summary) int function(int argc, char **argv);

@@ -36,7 +36,8 @@ typedef struct run {
     ho_dispatch *dispatch;
     ho_progress *progress;
     ho_observer *observer;
-    int64_t trials; /* target */
+    int64_t trials;   /* target */
+    int64_t asked_ns; /* when yield was asked last */
     char artifacts[PATH_MAX + 16];
 } run;
 
@@ -271,6 +272,12 @@ static void show_progress(const ho_dispatch_view *view, int64_t now_ns, void *us
     ho_store_health health = ho_store_get_health(r->store);
     ho_progress_update(r->progress, view, now_ns);
     ho_observer_look(r->observer, view, &load, &health, now_ns);
+    if (r->options->yield && !view->draining && now_ns - r->asked_ns >= 1000000000) {
+        r->asked_ns = now_ns;
+        if (r->options->yield(r->options->user)) {
+            ho_dispatch_drain(r->dispatch, "yielded");
+        }
+    }
 }
 
 static void note_trial(const ho_trial_result *result, void *user)
@@ -374,9 +381,11 @@ static ho_status serve(run *r, ho_run_end *end, ho_err *err)
                          : rc == HO_ECANCELLED ? "interrupted"
                                                : ho_status_name(rc);
     (void)snprintf(end->reason, sizeof end->reason, "%s", reason ? reason : "");
+    end->yielded = rc == HO_OK && strcmp(end->reason, "yielded") == 0;
     ho_observer_end(r->observer, &view, end->reason);
     last = ho_store_put_study_state(r->store,
-                                    rc == HO_OK           ? "finished"
+                                    end->yielded          ? "interrupted"
+                                    : rc == HO_OK         ? "finished"
                                     : rc == HO_ECANCELLED ? "interrupted"
                                                           : "failed",
                                     end->reason, r->trials, ho_clock_unix_ns());

@@ -20,12 +20,17 @@ typedef struct ho_run_options {
     const char *listen, *curve; /* NULL: the study says */
     bool insecure, no_local, cpu, allow_change, quiet;
     int64_t workers; /* local ones; 0: the study says */
+    /* Asked now and then while it runs; true: let running trials end, then stop, to be resumed
+     * later (`serve`). May be NULL. */
+    bool (*yield)(void *user);
+    void *user;
 } ho_run_options;
 
 typedef struct ho_run_end {
     char database[4096];
     char reason[64];    /* why it ended: "trials", "interrupted", ... */
     bool nothing_to_do; /* it had ended before */
+    bool yielded;
     int64_t complete, finished_here;
 } ho_run_end;
 

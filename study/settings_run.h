@@ -15,6 +15,8 @@
       "stop after this long; absent: no limit")                                                    \
     X(STUDY_PATIENCE, "study.patience", INT, FIXED, RESUME, 0, 1e7, "0", "", "trials",             \
       "stop after this many trials without a new best; 0: never")                                  \
+    X(STUDY_PRIORITY, "study.priority", INT, FIXED, RESUME, 1, 1000, "1", "", "shares",            \
+      "hyperopt serve: its share of the workers beside other studies")                             \
     X(STUDY_OBJECTIVE, "study.objective", STRINGS, FIXED, 0, 1, 8, "sharpe", "", "",               \
       "one or several metric names; the metric table says which direction is better")              \
     X(STUDY_AGGREGATE, "study.aggregate", CHOICE, FIXED, 0, 0, 0, "stitched",                      \

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""hyperopt serve: studies of a folder in turns on the same workers."""
+import os
+import signal
+
+import harness
+from harness import study_text
+
+
+class Serve(harness.SystemTest):
+    def setUp(self):
+        super().setUp()
+        (self.dir / "q").mkdir()
+
+    def drop(self, name, **keys):
+        text = study_text(**keys).replace('name = "t"', f'name = "{name}"')
+        (self.dir / "q" / f".{name}").write_text(text)
+        os.rename(self.dir / "q" / f".{name}", self.dir / "q" / f"{name}.toml")  # appears whole
+
+    def span(self, name):
+        return self.query("SELECT min(started_ns), max(finished_ns) FROM trial", f"q/{name}.db")[0]
+
+    def test_studies_take_turns_and_all_end(self):
+        self.drop("a", trials=14, epochs=40)
+        self.drop("b", trials=14, epochs=40)
+        (self.dir / "q" / "broken.toml").write_text("[study\n")
+        done = self.hyperopt("serve", "q", "--once", "--slice", "1s", "--workers", 1)
+        for name in "ab":
+            self.assertEqual(self.states(f"q/{name}.db"), {"COMPLETE": 14})
+            self.assertIntact(f"q/{name}.db")
+        a, b = self.span("a"), self.span("b")
+        self.assertLess(b[0], a[1], "b waits for all of a\n" + done.stdout)
+        self.assertLess(a[0], b[1])
+        self.assertIn("another study's turn", done.stdout)
+        self.assertIn("broken.toml", done.stderr)
+
+    def test_priority_gives_a_larger_share(self):
+        self.drop("low", trials=60, epochs=40)
+        self.drop("high", trials=20, epochs=40, study="priority = 4")
+        serve = self.start("serve", "q", "--slice", "1s", "--workers", 1)
+        self.until(lambda: self.one("SELECT state FROM study", "q/high.db") == "finished", "the high one ends", serve)
+        ended = self.span("high")[1]
+        started_low = self.one(f"SELECT count(*) FROM trial WHERE finished_ns < {ended}", "q/low.db")
+        self.assertLess(started_low, 20, "the low one got as much as the high one")
+        serve.send_signal(signal.SIGINT)
+        self.wait(serve, 130)
+        self.assertNotIn("RUNNING", self.states("q/low.db"))
+
+    def test_files_come_and_go_while_it_runs(self):
+        serve = self.start("serve", "q", "--slice", "1s", "--workers", 1, "--log-level", "info")
+        self.drop("first", trials=500, epochs=40)
+        self.until(lambda: self.one("SELECT count(*) FROM trial WHERE state = 'COMPLETE'", "q/first.db") >= 1, "first", serve)
+        self.drop("second", trials=2, epochs=2)
+        self.until(lambda: self.one("SELECT state FROM study", "q/second.db") == "finished", "second ends", serve)
+        os.unlink(self.dir / "q/first.toml")
+        self.until(lambda: self.one("SELECT state FROM study", "q/first.db") == "interrupted"
+                   and not self.children(serve), "first stops", serve)
+        self.assertNotIn("RUNNING", self.states("q/first.db"))
+        self.drop("third", trials=1)
+        self.until(lambda: self.one("SELECT state FROM study", "q/third.db") == "finished", "third ends", serve)
+        serve.send_signal(signal.SIGTERM)
+        self.wait(serve, 130)
+
+
+if __name__ == "__main__":
+    harness.main()
