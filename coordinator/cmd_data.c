@@ -17,7 +17,7 @@
 enum { FILES_MAX = 4096, STAMP_SIZE = 40, PATH_SIZE = 4096 };
 
 typedef struct data_command {
-    bool json, features;
+    bool json, features, gaps;
     const char *cache; /* NULL: the user's folder */
     ho_option_list set;
     ho_study *study;       /* NULL: data files were given */
@@ -255,7 +255,51 @@ static void print_text(const data_command *c, bool warnings)
                                                     : "not cached",
                c->tensor.key);
     }
+    if (c->gaps) {
+        print_gaps(b);
+    }
     printf("%s\n", warnings ? "usable, with warnings" : "clean");
+}
+
+static bool is_listed(const ho_bars *b, int64_t t)
+{
+    return b->gap && (b->gap[t] == HO_GAP_MISSING || b->gap[t] == HO_GAP_HOLE);
+}
+
+/* Bars absent between t-1 and t. */
+static int64_t absent(const ho_bars *b, int64_t t)
+{
+    return (b->open_ns[t] - b->open_ns[t - 1] - 1) / b->interval_ns;
+}
+
+static void print_gaps(const ho_bars *b)
+{
+    char from[STAMP_SIZE], to[STAMP_SIZE];
+    printf("  gaps: last bar before, first bar after, bars absent\n");
+    for (int64_t t = 1; t < b->count; ++t) {
+        if (is_listed(b, t)) {
+            printf("    %s  %s  %8" PRId64 "%s\n", stamp_text(b->open_ns[t - 1], from),
+                   stamp_text(b->open_ns[t], to), absent(b, t),
+                   b->gap[t] == HO_GAP_HOLE ? "  hole" : "");
+        }
+    }
+}
+
+static void json_gaps(const ho_bars *b, ho_json_out *out)
+{
+    char stamp[STAMP_SIZE];
+    ho_json_begin(out, "gaps", '[');
+    for (int64_t t = 1; t < b->count; ++t) {
+        if (is_listed(b, t)) {
+            ho_json_begin(out, NULL, '{');
+            ho_json_text(out, "before", stamp_text(b->open_ns[t - 1], stamp));
+            ho_json_text(out, "after", stamp_text(b->open_ns[t], stamp));
+            ho_json_integer(out, "absent", absent(b, t));
+            ho_json_bool(out, "hole", b->gap[t] == HO_GAP_HOLE);
+            ho_json_end(out, '}');
+        }
+    }
+    ho_json_end(out, ']');
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
@@ -360,6 +404,9 @@ static void print_json(const data_command *c, const char *status, const ho_err *
     if (!err) {
         json_bars(c, &out);
     }
+    if (!err && c->gaps) {
+        json_gaps(&c->bars, &out);
+    }
     ho_json_end(&out, '}');
     printf("\n");
 }
@@ -392,6 +439,8 @@ int ho_cmd_data(int argc, char **argv)
         {"json", 0, HO_OPTION_FLAG, &c->json, NULL, "print one JSON object", 0, 0},
         {"features", 0, HO_OPTION_FLAG, &c->features, NULL,
          "compute the features and keep them in the cache", 0, 0},
+        {"gaps", 0, HO_OPTION_FLAG, &c->gaps, NULL, "list every gap inside sessions and every hole",
+         0, 0},
         {"cache", 0, HO_OPTION_STRING, &c->cache, "DIR",
          "folder of the feature cache (default: the user's)", 0, 0},
         {"set", 's', HO_OPTION_LIST, &c->set, "KEY=VALUE",

@@ -15,6 +15,7 @@ void ho_bars_free(ho_bars *bars)
     free(bars->session);
     free(bars->roll_jump);
     free(bars->split);
+    free(bars->gap);
     free(bars->funding);
     free(bars->extra_name);
     free(bars->extra);

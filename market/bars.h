@@ -23,6 +23,14 @@ typedef struct ho_instrument {
     double multiplier;
 } ho_instrument;
 
+/* What lies between a bar and the one before it. */
+typedef enum ho_gap_kind {
+    HO_GAP_NONE,
+    HO_GAP_CLOSURE, /* night, weekend, break */
+    HO_GAP_MISSING, /* bars absent inside a session */
+    HO_GAP_HOLE,    /* longer than data.max_gap */
+} ho_gap_kind;
+
 typedef struct ho_bars {
     int64_t count;     /* T */
     int64_t *open_ns;  /* [T] UTC nanoseconds since 1970, start of the interval */
@@ -31,6 +39,7 @@ typedef struct ho_bars {
     double *roll_jump; /* [T] price jump on entering bar t, 0 where no roll; NULL without rolls.
                         * HO_ROLL_ADJUSTED: a roll whose jump is already out of the prices */
     uint8_t *split;    /* [T] 1: nothing may cross from t-1 to t; NULL without splits */
+    uint8_t *gap;      /* [T] ho_gap_kind between t-1 and t; NULL where there is none */
     double *funding;   /* [T] rate on notional at the close of t; NULL without */
     int extra_count;   /* the user's own columns (features.extra) */
     char (*extra_name)[64];

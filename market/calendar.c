@@ -315,6 +315,22 @@ static ho_status fill_gaps(const ho_calendar *calendar, ho_bars *bars, int64_t a
     return HO_OK;
 }
 
+/* The table of what is left between bars, once gaps are filled. */
+static ho_status mark_gaps(const ho_calendar *calendar, ho_bars *bars, ho_err *err)
+{
+    if (!(bars->gap = calloc((size_t)bars->count, 1))) {
+        return ho_err_set(err, HO_ENOMEM, "no memory for the gaps");
+    }
+    for (int64_t t = 1; t < bars->count; ++t) {
+        ho_dirt kind = classify(calendar, bars, t);
+        bars->gap[t] = kind == HO_DIRT_CLOSURE ? HO_GAP_CLOSURE
+                       : kind == HO_DIRT_GAP   ? HO_GAP_MISSING
+                       : kind == HO_DIRT_HOLE  ? HO_GAP_HOLE
+                                               : HO_GAP_NONE;
+    }
+    return HO_OK;
+}
+
 ho_status ho_calendar_gaps(const ho_data_options *options, const ho_calendar *calendar,
                            ho_bars *bars, ho_data_report *report, ho_err *err)
 {
@@ -353,6 +369,9 @@ ho_status ho_calendar_gaps(const ho_data_options *options, const ho_calendar *ca
         }
         rc = fill_gaps(calendar, bars, fillable, err);
         report->filled = fillable;
+    }
+    if (rc == HO_OK && report->longest_gap_ns > 0) {
+        rc = mark_gaps(calendar, bars, err);
     }
     return rc;
 }

@@ -11,6 +11,7 @@
 
 static const int64_t SECOND_NS = 1000000000LL;
 static const int64_t DAY_NS = 86400LL * 1000000000LL;
+static const int64_t TEN_YEARS_S = 316224000;
 
 static const char *path_of(const ho_clean *s, int64_t i)
 {
@@ -548,12 +549,12 @@ ho_status ho_span_ns_parse(const char *key, const char *text, int64_t *ns, ho_er
     static const char units[] = "smhdw";
     static const int64_t seconds[] = {1, 60, 3600, 86400, 7 * 86400};
     char *end = NULL;
-    long value = text[0] >= '0' && text[0] <= '9' ? strtol(text, &end, 10) : 0;
+    long long value = text[0] >= '0' && text[0] <= '9' ? strtoll(text, &end, 10) : 0;
     const char *unit = end && *end ? strchr(units, *end) : NULL;
-    if (value < 1 || value > 1000000 || !unit || end[1] != '\0') {
+    if (value < 1 || !unit || end[1] != '\0' || value > TEN_YEARS_S / seconds[unit - units]) {
         return ho_err_set(err, HO_EINVAL,
                           "%s = \"%s\" is not a length of time; write a number and s, m, h, d or "
-                          "w, for instance \"5m\"",
+                          "w (ten years at most), for instance \"5m\"",
                           key, text);
     }
     *ns = value * seconds[unit - units] * SECOND_NS;

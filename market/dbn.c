@@ -33,6 +33,7 @@ enum {
 
 static const int64_t SECOND_NS = 1000000000LL;
 static const int64_t UNDEFINED = INT64_MAX;
+static const int64_t LAST_NS = 5364662400000000000LL; /* 2140-01-01, as for text stamps */
 
 /* On these days the symbol is that instrument. */
 typedef struct mapping {
@@ -538,7 +539,7 @@ static ho_status add_bar(const dbn *d, const record *r, int64_t number, int file
         return ho_err_set(err, HO_EDATA, "%s: record %lld: a price of the bar is undefined",
                           d->path, (long long)number);
     }
-    if (r->ns <= 0) {
+    if (r->ns <= 0 || r->ns > LAST_NS) {
         return ho_err_set(err, HO_EDATA, "%s: record %lld: the bar has no time", d->path,
                           (long long)number);
     }

@@ -8,7 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
-enum { DAY_S = 86400, YEAR_MIN = 1678, YEAR_MAX = 2261 }; /* int64 nanoseconds reach so far */
+enum { DAY_S = 86400, YEAR_MIN = 1850, YEAR_MAX = 2139 };
+/* 290 years, so that the difference of any two stamps fits into int64 nanoseconds */
 
 typedef struct cursor {
     const char *p, *end;

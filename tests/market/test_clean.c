@@ -198,9 +198,14 @@ static void gaps_are_kept_filled_or_split(void **state)
     assert_int_equal(keep.report.missing_bars, 3);
     assert_null(keep.bars.split);
     CHECK_NEAR(keep.bars.sessions_per_year, 365.0, 0.0);
+    assert_int_equal(keep.bars.gap[29], HO_GAP_NONE);
+    assert_int_equal(keep.bars.gap[30], HO_GAP_MISSING);
+    assert_int_equal(keep.bars.gap[45], HO_GAP_HOLE);
     loaded fill = load_good(text, "gaps=fill");
     assert_int_equal(fill.bars.count, 240 - 48); /* the hole of two days stays */
     assert_int_equal(fill.report.filled, 3);
+    assert_int_equal(fill.bars.gap[33], HO_GAP_NONE);
+    assert_int_equal(fill.bars.gap[48], HO_GAP_HOLE);
     for (int hour = 30; hour < 33; ++hour) {
         CHECK_NEAR(open_s(&fill, hour), (double)MONDAY + 3600.0 * hour, 0.0);
         for (int k = 0; k < 4; ++k) {

@@ -72,6 +72,28 @@ static void json_says_the_same(void **state)
     cJSON_Delete(json);
 }
 
+static void every_gap_is_listed_when_asked_for(void **state)
+{
+    (void)state;
+    FILE *file = fopen("gappy.csv", "w");
+    assert_non_null(file);
+    (void)fputs("time,open,high,low,close,volume\n", file);
+    for (int minute = 0; minute < 60; ++minute) {
+        if (minute % 10 != 3 && minute % 10 != 4) {
+            (void)fprintf(file, "%d,1,2,1,2,3\n", 1704205800 + 60 * minute);
+        }
+    }
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(run("gappy.csv --gaps"), 5);
+    CHECK_CONTAINS(output, "2024-01-02T14:32:00Z  2024-01-02T14:35:00Z         2\n");
+    CHECK_CONTAINS(output, "2024-01-02T15:22:00Z  2024-01-02T15:25:00Z         2\n");
+    assert_int_equal(run("gappy.csv --gaps --json"), 5);
+    cJSON *json = cJSON_Parse(output);
+    assert_non_null(json);
+    assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(json, "gaps")), 6);
+    cJSON_Delete(json);
+}
+
 static void features_are_precomputed_and_found_again(void **state)
 {
     (void)state;
@@ -95,6 +117,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exit_codes_tell_clean_refused_and_usable),
         cmocka_unit_test(json_says_the_same),
+        cmocka_unit_test(every_gap_is_listed_when_asked_for),
         cmocka_unit_test(features_are_precomputed_and_found_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
