@@ -48,7 +48,9 @@ typedef ho_status ho_job_fn(const ho_job_context *context, const struct cJSON *a
                             ho_job_reply *reply, ho_err *err);
 
 /* name on the wire, function: ho_job_<function> */
-#define HO_JOB_MAP(X) X("devices", devices)
+#define HO_JOB_MAP(X)                                                                              \
+    X("devices", devices)                                                                          \
+    X("train", train)
 
 #define HO_JOB_DECLARE(name, function) ho_job_fn ho_job_##function;
 HO_JOB_MAP(HO_JOB_DECLARE)
