@@ -37,6 +37,8 @@ enum {
     X("sql", ho_cmd_sql, "read-only SQL on a study's file")                                        \
     X("data", ho_cmd_data, "what is in a data file: dialect, bars, gaps, dirt")                    \
     X("export", ho_cmd_export, "a study as csv, Optuna file, study file or model")                 \
+    X("holdout", ho_cmd_holdout, "score a trial on data no trial saw; recorded")                   \
+    X("reproduce", ho_cmd_reproduce, "train a trial again and compare, bit for bit")               \
     X("report", ho_cmd_report, "write a study as one HTML page")                                   \
     X("metrics", ho_cmd_metrics, "every metric of a series of returns or equity")                  \
     X("serve", ho_cmd_serve, "run the studies of a folder on the same workers")                    \

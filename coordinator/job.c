@@ -38,6 +38,7 @@ static ho_status start_worker(call *c, ho_err *err)
         options.endpoint = ho_hub_endpoint(c->hub);
         options.gpu = devices.cpu ? NULL : devices.gpu_list;
         options.give_up = 1;
+        options.log_level = ho_log_level_name(ho_log_get_level());
         rc = ho_local_create(&c->local, &options, ho_clock_ns(), err);
     }
     ho_settings_destroy(&defaults);

@@ -199,7 +199,6 @@ static ho_status start_local(run *r, ho_err *err)
     ho_local_options options = ho_local_defaults();
     ho_local_devices devices;
     const ho_settings *s = settings_of(r);
-    static const char *const levels[] = {"error", "warn", "info", "debug"};
     ho_status rc = ho_local_devices_find(s, r->options->cpu, &devices, err);
 
     if (rc != HO_OK) {
@@ -213,7 +212,7 @@ static ho_status start_local(run *r, ho_err *err)
                           ? 0
                           : (int)ho_settings_i64(s, HO_KEY_WORKERS_THREADS);
     options.pause_ns = (int64_t)RESTART_PAUSE_MS * 1000000;
-    options.log_level = levels[ho_log_get_level()];
+    options.log_level = ho_log_level_name(ho_log_get_level());
     return ho_local_create(&r->local, &options, ho_clock_ns(), err);
 }
 

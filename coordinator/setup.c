@@ -119,20 +119,59 @@ ho_status ho_setup_load(ho_setup *out, const char *path, const ho_option_list *s
     return rc == HO_OK ? load_rest(out, set, err) : rc;
 }
 
+/* The folder that a study file's relative paths begin in. */
+static void folder_of(const char *source, char *folder, size_t room)
+{
+    (void)snprintf(folder, room, "%s", source);
+    char *slash = strrchr(folder, '/');
+    if (slash) {
+        *(slash == folder ? slash + 1 : slash) = '\0';
+    } else {
+        (void)snprintf(folder, room, ".");
+    }
+}
+
 ho_status ho_setup_parse(ho_setup *out, const char *text, const char *source,
                          const ho_option_list *set, ho_err *err)
 {
     char folder[PATH_MAX];
     memset(out, 0, sizeof *out);
-    (void)snprintf(folder, sizeof folder, "%s", source);
-    char *slash = strrchr(folder, '/');
-    if (slash) {
-        *(slash == folder ? slash + 1 : slash) = '\0';
-    } else {
-        (void)snprintf(folder, sizeof folder, ".");
-    }
+    folder_of(source, folder, sizeof folder);
     ho_status rc = ho_study_parse(text, strlen(text), source, folder, &out->study, err);
     return rc == HO_OK ? load_rest(out, set, err) : rc;
+}
+
+ho_status ho_setup_stored(ho_setup *out, const ho_store_info *info, ho_err *err)
+{
+    char folder[PATH_MAX];
+    ho_settings *settings = NULL;
+    ho_status rc = HO_OK;
+
+    memset(out, 0, sizeof *out);
+    folder_of(info->toml_path, folder, sizeof folder);
+    if ((rc = ho_study_parse(info->toml, strlen(info->toml), info->toml_path, folder, &out->study,
+                             err)) != HO_OK) {
+        return rc;
+    }
+    cJSON *json = cJSON_Parse(info->settings_json);
+    rc = json ? ho_settings_from_json(json, &settings, err)
+              : ho_err_set(err, HO_ESTORE, "study.settings is not JSON");
+    cJSON_Delete(json);
+    if (rc != HO_OK) {
+        return rc;
+    }
+    ho_settings_destroy(&out->study->settings);
+    out->study->settings = settings;
+    if ((rc = load_rest(out, NULL, err)) != HO_OK) {
+        return rc;
+    }
+    if (strcmp(out->bars.sha256, info->data_sha256) != 0) {
+        return ho_err_set(err, HO_EDATA,
+                          "%s is not the data that the study was made with (sha256 %.16s..., then "
+                          "%.16s...)",
+                          info->data_path, out->bars.sha256, info->data_sha256);
+    }
+    return HO_OK;
 }
 
 void ho_setup_free(ho_setup *setup)

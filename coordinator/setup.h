@@ -5,6 +5,7 @@
 #define HO_COORDINATOR_SETUP_H
 
 #include "coordinator/commands.h"
+#include "coordinator/store.h"
 #include "market/bars.h"
 #include "market/load.h"
 #include "study/folds.h"
@@ -33,6 +34,10 @@ ho_status ho_setup_load(ho_setup *out, const char *path, const ho_option_list *s
 /* The same from a study's text, as the database keeps it. source: where the file lay. */
 ho_status ho_setup_parse(ho_setup *out, const char *text, const char *source,
                          const ho_option_list *set, ho_err *err);
+
+/* The study as a database keeps it: its text, with the settings that its trials were made with
+ * (--set included). HO_EDATA: also when the market data is no longer the same. */
+ho_status ho_setup_stored(ho_setup *out, const ho_store_info *info, ho_err *err);
 
 void ho_setup_free(ho_setup *setup);
 

@@ -224,6 +224,19 @@ typedef struct ho_overfit_row {
 } ho_overfit_row;
 ho_status ho_store_put_overfit(ho_store *store, const ho_overfit_row *row);
 
+/* A look at the holdout, one row a seed. */
+typedef struct ho_look_row {
+    int64_t now_ns, trial;
+    int seed;
+    bool refit;
+    const char *user;
+    const ho_metric_set *metrics;
+    const char *metrics_json;
+    int64_t sessions;
+    const double *session_return; /* [sessions] */
+} ho_look_row;
+ho_status ho_store_put_look(ho_store *store, const ho_look_row *row);
+
 typedef struct ho_report_row {
     int64_t number, step, now_ns;
     double value;

@@ -64,6 +64,9 @@
       "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")                                                        \
     X(ARTIFACT_DELETED, 1,                                                                         \
       "UPDATE artifact SET deleted_ns = ?2 WHERE path = ?1 AND deleted_ns IS NULL")                \
+    X(LOOK, 0,                                                                                     \
+      "INSERT INTO holdout_look (at_ns, trial, seed, refit, user, sharpe, total_return, "          \
+      "max_drawdown, trades, metrics, returns) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")          \
     X(OVERFIT, 0,                                                                                  \
       "INSERT INTO overfit (at_ns, trial, trials, sharpe, sharpe_std, sharpe_zero, psr, dsr, "     \
       "min_track_sessions, pbo, pbo_splits, null_p, notes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, " \
@@ -478,6 +481,23 @@ ho_status ho_store_put_overfit(ho_store *store, const ho_overfit_row *row)
     put_id(&d, isnan(row->pbo) ? -1 : row->pbo_splits);
     put_real(&d, row->null_p);
     put_text(&d, row->notes[0] ? row->notes : NULL);
+    return row_put(store, &d);
+}
+
+ho_status ho_store_put_look(ho_store *store, const ho_look_row *row)
+{
+    draft d = {.statement = STATEMENT_LOOK};
+    put_int(&d, row->now_ns);
+    put_int(&d, row->trial);
+    put_int(&d, row->seed);
+    put_int(&d, row->refit);
+    put_text(&d, row->user);
+    put_real(&d, row->metrics->value[HO_METRIC_SHARPE]);
+    put_real(&d, row->metrics->value[HO_METRIC_TOTAL_RETURN]);
+    put_real(&d, row->metrics->value[HO_METRIC_MAX_DRAWDOWN]);
+    put_real(&d, row->metrics->value[HO_METRIC_TRADES]);
+    put_text(&d, row->metrics_json);
+    put_bytes(&d, VALUE_BLOB, row->session_return, (size_t)row->sessions * sizeof(double));
     return row_put(store, &d);
 }
 

@@ -326,6 +326,7 @@ CREATE TABLE holdout_look (
     at_ns        INTEGER NOT NULL,
     trial        INTEGER NOT NULL REFERENCES trial (number),
     seed         INTEGER NOT NULL,
+    refit        INTEGER NOT NULL CHECK (refit IN (0, 1)),  -- 1: agents trained on all before it
     user         TEXT NOT NULL,              -- login name
     sharpe       REAL, total_return REAL, max_drawdown REAL, trades REAL,
     metrics      TEXT NOT NULL,              -- JSON, every metric

@@ -34,6 +34,11 @@ ho_log_level ho_log_get_level(void)
     return level;
 }
 
+const char *ho_log_level_name(ho_log_level level)
+{
+    return level_names[level];
+}
+
 bool ho_log_parse_level(const char *name, ho_log_level *out)
 {
     for (int i = HO_LOG_ERROR; i <= HO_LOG_DEBUG; i++) {

@@ -23,7 +23,9 @@ typedef enum ho_log_level {
 void ho_log_set_level(ho_log_level level);
 ho_log_level ho_log_get_level(void);
 
-/* "error", "warn", "info", "debug"; false for anything else. */
+/* "error", "warn", "info", "debug". */
+const char *ho_log_level_name(ho_log_level level);
+/* The level of such a name; false for anything else. */
 bool ho_log_parse_level(const char *name, ho_log_level *out);
 
 void ho_log_set_json(bool json);

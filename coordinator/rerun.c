@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * See rerun.h. */
+#include "coordinator/rerun.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "study/text.h"
+
+typedef struct lookup {
+    ho_rerun_trial *trial;
+    int count;
+    double *config; /* [count] */
+    bool found, fits;
+} lookup;
+
+static ho_status keep_trial(const ho_stored_trial *trial, void *user)
+{
+    lookup *l = (lookup *)user;
+    if (trial->number == l->trial->number) {
+        l->found = true;
+        l->fits = trial->fits;
+        l->trial->state = trial->state;
+        l->trial->source = trial->source;
+        l->trial->seeds = trial->seeds;
+        memcpy(l->config, trial->config, (size_t)l->count * sizeof *l->config);
+    }
+    return HO_OK;
+}
+
+static cJSON *make_arguments(const lookup *l, const ho_settings *settings, ho_rerun_windows windows)
+{
+    static const char *const name[] = {"folds", "holdout", "refit"};
+    char text[64];
+    cJSON *arguments = cJSON_CreateObject();
+    cJSON *config = cJSON_AddArrayToObject(arguments, "config");
+    bool ok = config != NULL;
+
+    (void)snprintf(text, sizeof text, "%lld", (long long)l->trial->number);
+    ok = ok && cJSON_AddStringToObject(arguments, "number", text);
+    (void)snprintf(text, sizeof text, "%llu",
+                   (unsigned long long)ho_settings_i64(settings, HO_KEY_STUDY_SEED));
+    ok = ok && cJSON_AddStringToObject(arguments, "seed", text) &&
+         cJSON_AddStringToObject(arguments, "windows", name[windows]);
+    for (int i = 0; ok && i < l->count; i++) {
+        (void)ho_text_f64(l->config[i], text, sizeof text);
+        cJSON *item = isnan(l->config[i]) ? cJSON_CreateNull() : cJSON_CreateString(text);
+        ok = item && cJSON_AddItemToArray(config, item);
+    }
+    if (!ok) {
+        cJSON_Delete(arguments);
+        return NULL;
+    }
+    return arguments;
+}
+
+static void show_waiting(double seconds, void *user)
+{
+    (void)user;
+    if (isatty(STDERR_FILENO)) {
+        (void)fprintf(stderr, "\rtraining, %.0f s ", seconds);
+    }
+}
+
+static ho_status find_trial(ho_store *store, const ho_setup *setup, lookup *l, ho_err *err)
+{
+    ho_status rc = ho_store_each_trial(store, &setup->study->space, keep_trial, l, err);
+    if (rc != HO_OK) {
+        return rc;
+    }
+    if (!l->found) {
+        return ho_err_set(err, HO_ENOTFOUND, "%s: there is no trial %lld", ho_store_path(store),
+                          (long long)l->trial->number);
+    }
+    if (l->trial->source == HO_SOURCE_POPULATION ||
+        ho_settings_i64(setup->study->settings, HO_KEY_POPULATION_SIZE) > 0) {
+        return ho_err_set(err, HO_ECONFIG,
+                          "trial %lld took weights over from other members of its population: it "
+                          "cannot be trained alone",
+                          (long long)l->trial->number);
+    }
+    if (!l->fits) {
+        return ho_err_set(err, HO_ECONFIG,
+                          "trial %lld was proposed by an earlier version of the study, whose "
+                          "parameters do not fit the present one",
+                          (long long)l->trial->number);
+    }
+    return ho_settings_set_i64(setup->study->settings, HO_KEY_STUDY_SEEDS, l->trial->seeds, err);
+}
+
+ho_status ho_rerun(ho_store *store, int64_t number, ho_rerun_windows windows, bool cpu,
+                   ho_rerun_trial *trial, ho_job_answer *out, ho_err *err)
+{
+    ho_store_info info = {0};
+    ho_setup setup = {0};
+    lookup l = {.trial = trial};
+    cJSON *arguments = NULL;
+    ho_status rc = HO_OK;
+
+    memset(out, 0, sizeof *out);
+    *trial = (ho_rerun_trial){.number = number};
+    if ((rc = ho_store_read_info(store, &info, err)) != HO_OK ||
+        (rc = ho_setup_stored(&setup, &info, err)) != HO_OK) {
+        goto out;
+    }
+    trial->folds = setup.folds;
+    l.count = setup.study->space.count;
+    if (!(l.config = (double *)calloc((size_t)l.count + 1, sizeof *l.config))) {
+        rc = ho_err_set(err, HO_ENOMEM, "out of memory");
+        goto out;
+    }
+    if ((rc = find_trial(store, &setup, &l, err)) != HO_OK) {
+        goto out;
+    }
+    if (!(arguments = make_arguments(&l, setup.study->settings, windows))) {
+        rc = ho_err_set(err, HO_ENOMEM, "out of memory");
+        goto out;
+    }
+    ho_job_request request = {.command = "train",
+                              .arguments = arguments,
+                              .setup = &setup,
+                              .cpu = cpu,
+                              .waiting = show_waiting};
+    rc = ho_job_call(&request, out, err);
+    if (isatty(STDERR_FILENO)) {
+        (void)fprintf(stderr, "\r                        \r");
+    }
+out:
+    cJSON_Delete(arguments);
+    free(l.config);
+    ho_setup_free(&setup);
+    ho_store_info_free(&info);
+    return rc;
+}
