@@ -215,6 +215,30 @@ static void print_instrument(const ho_instrument *instrument)
     }
 }
 
+static bool is_listed(const ho_bars *b, int64_t t)
+{
+    return b->gap && (b->gap[t] == HO_GAP_MISSING || b->gap[t] == HO_GAP_HOLE);
+}
+
+/* Bars absent between t-1 and t. */
+static int64_t absent(const ho_bars *b, int64_t t)
+{
+    return (b->open_ns[t] - b->open_ns[t - 1] - 1) / b->interval_ns;
+}
+
+static void print_gaps(const ho_bars *b)
+{
+    char from[STAMP_SIZE], to[STAMP_SIZE];
+    printf("  gaps: last bar before, first bar after, bars absent\n");
+    for (int64_t t = 1; t < b->count; ++t) {
+        if (is_listed(b, t)) {
+            printf("    %s  %s  %8" PRId64 "%s\n", stamp_text(b->open_ns[t - 1], from),
+                   stamp_text(b->open_ns[t], to), absent(b, t),
+                   b->gap[t] == HO_GAP_HOLE ? "  hole" : "");
+        }
+    }
+}
+
 static void print_text(const data_command *c, bool warnings)
 {
     char from[STAMP_SIZE], to[STAMP_SIZE], length[STAMP_SIZE];
@@ -259,47 +283,6 @@ static void print_text(const data_command *c, bool warnings)
         print_gaps(b);
     }
     printf("%s\n", warnings ? "usable, with warnings" : "clean");
-}
-
-static bool is_listed(const ho_bars *b, int64_t t)
-{
-    return b->gap && (b->gap[t] == HO_GAP_MISSING || b->gap[t] == HO_GAP_HOLE);
-}
-
-/* Bars absent between t-1 and t. */
-static int64_t absent(const ho_bars *b, int64_t t)
-{
-    return (b->open_ns[t] - b->open_ns[t - 1] - 1) / b->interval_ns;
-}
-
-static void print_gaps(const ho_bars *b)
-{
-    char from[STAMP_SIZE], to[STAMP_SIZE];
-    printf("  gaps: last bar before, first bar after, bars absent\n");
-    for (int64_t t = 1; t < b->count; ++t) {
-        if (is_listed(b, t)) {
-            printf("    %s  %s  %8" PRId64 "%s\n", stamp_text(b->open_ns[t - 1], from),
-                   stamp_text(b->open_ns[t], to), absent(b, t),
-                   b->gap[t] == HO_GAP_HOLE ? "  hole" : "");
-        }
-    }
-}
-
-static void json_gaps(const ho_bars *b, ho_json_out *out)
-{
-    char stamp[STAMP_SIZE];
-    ho_json_begin(out, "gaps", '[');
-    for (int64_t t = 1; t < b->count; ++t) {
-        if (is_listed(b, t)) {
-            ho_json_begin(out, NULL, '{');
-            ho_json_text(out, "before", stamp_text(b->open_ns[t - 1], stamp));
-            ho_json_text(out, "after", stamp_text(b->open_ns[t], stamp));
-            ho_json_integer(out, "absent", absent(b, t));
-            ho_json_bool(out, "hole", b->gap[t] == HO_GAP_HOLE);
-            ho_json_end(out, '}');
-        }
-    }
-    ho_json_end(out, ']');
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
@@ -381,6 +364,23 @@ static void json_bars(const data_command *c, ho_json_out *out)
                      c->cache_result == HO_CACHE_HIT || c->cache_result == HO_CACHE_STORED);
         ho_json_end(out, '}');
     }
+}
+
+static void json_gaps(const ho_bars *b, ho_json_out *out)
+{
+    char stamp[STAMP_SIZE];
+    ho_json_begin(out, "gaps", '[');
+    for (int64_t t = 1; t < b->count; ++t) {
+        if (is_listed(b, t)) {
+            ho_json_begin(out, NULL, '{');
+            ho_json_text(out, "before", stamp_text(b->open_ns[t - 1], stamp));
+            ho_json_text(out, "after", stamp_text(b->open_ns[t], stamp));
+            ho_json_integer(out, "absent", absent(b, t));
+            ho_json_bool(out, "hole", b->gap[t] == HO_GAP_HOLE);
+            ho_json_end(out, '}');
+        }
+    }
+    ho_json_end(out, ']');
 }
 
 static void print_json(const data_command *c, const char *status, const ho_err *err)
