@@ -19,6 +19,7 @@
 #include "coordinator/progress.h"
 #include "coordinator/search_options.h"
 #include "coordinator/server.h"
+#include "coordinator/warm_start.h"
 #include "study/log.h"
 
 enum { RESTART_PAUSE_MS = 500 };
@@ -221,6 +222,7 @@ static ho_status start_search(run *r, ho_err *err)
     const ho_study *study = r->setup.study;
     ho_sampler_options sampler = ho_search_sampler_options(study, r->trials);
     ho_pruner_options pruner = ho_search_pruner_options(study, r->trials);
+    int64_t warm = 0;
     ho_status rc = HO_OK;
     if ((rc = ho_sampler_create(&r->sampler, &study->space, &sampler, err)) != HO_OK ||
         (rc = ho_pruner_create(&r->pruner, &pruner, err)) != HO_OK) {
@@ -229,6 +231,9 @@ static ho_status start_search(run *r, ho_err *err)
     for (int i = 0; i < study->enqueue_count && rc == HO_OK; i++) {
         rc = ho_sampler_enqueue(r->sampler, study->enqueue + (size_t)i * (size_t)study->space.count,
                                 err);
+    }
+    if (rc == HO_OK) {
+        rc = ho_warm_start_tell(r->sampler, study, &warm, err);
     }
     return rc;
 }

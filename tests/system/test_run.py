@@ -213,6 +213,22 @@ class Run(harness.SystemTest):
         self.assertEqual(done.returncode, 3, done.stderr)
         self.assertIn("hyperopt-worker", done.stderr)
 
+    def test_a_warm_start_learns_from_another_study(self):
+        self.write(study_text(trials=4))
+        self.hyperopt("run", "t.toml", "--database", "old.db")
+        warm = '\n[[warm_start]]\ndatabase = "old.db"\nbest = 2\n'
+        self.write(study_text(trials=2) + warm)
+        done = self.hyperopt("run", "t.toml", "--log-level", "info")
+        self.assertIn("told=2", done.stderr)
+        self.assertEqual(self.states(), {"COMPLETE": 2})
+        self.write(study_text(trials=2) + warm.replace("old.db", "nowhere.db"), "n.toml")
+        done = self.hyperopt("run", "n.toml", "--database", "n.db", code=None)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("nowhere.db", done.stderr)
+        self.write(study_text(trials=2, study='objective = ["sortino"]') + warm, "o.toml")
+        done = self.hyperopt("run", "o.toml", "--database", "o.db", code=1)
+        self.assertIn("other objectives", done.stderr)
+
     def test_every_command_has_help_with_examples(self):
         names = re.findall(r"^  ([a-z-]+)  +\S", self.hyperopt("--help").stdout, re.M)
         self.assertIn("run", names)
