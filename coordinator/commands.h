@@ -40,6 +40,7 @@ enum {
     X("holdout", ho_cmd_holdout, "score a trial on data no trial saw; recorded")                   \
     X("reproduce", ho_cmd_reproduce, "train a trial again and compare, bit for bit")               \
     X("report", ho_cmd_report, "write a study as one HTML page")                                   \
+    X("evaluate", ho_cmd_evaluate, "backtest agents, signals or rules on any bars")                \
     X("metrics", ho_cmd_metrics, "every metric of a series of returns or equity")                  \
     X("serve", ho_cmd_serve, "run the studies of a folder on the same workers")                    \
     X("keygen", ho_cmd_keygen, "CURVE keys for remote workers")

@@ -12,8 +12,7 @@
 #include "study/sha256.h"
 #include "study/text.h"
 
-/* "key=value" on top of the study file. */
-static ho_status apply_overrides(ho_settings *settings, const ho_option_list *set, ho_err *err)
+ho_status ho_setup_override(ho_settings *settings, const ho_option_list *set, ho_err *err)
 {
     for (int i = 0; set && i < set->count; i++) {
         char name[128];
@@ -99,7 +98,7 @@ out:
 static ho_status load_rest(ho_setup *out, const ho_option_list *set, ho_err *err)
 {
     ho_status rc = HO_OK;
-    if ((rc = apply_overrides(out->study->settings, set, err)) == HO_OK && !out->study->command &&
+    if ((rc = ho_setup_override(out->study->settings, set, err)) == HO_OK && !out->study->command &&
         (rc = find_files(out, err)) == HO_OK) {
         rc = load_market(out, err);
     }

@@ -41,6 +41,9 @@ ho_status ho_setup_stored(ho_setup *out, const ho_store_info *info, ho_err *err)
 
 void ho_setup_free(ho_setup *setup);
 
+/* "key=value" texts on top of settings. set: NULL for none. HO_EUSAGE: err names the option. */
+ho_status ho_setup_override(ho_settings *settings, const ho_option_list *set, ho_err *err);
+
 /* The `study` message, borrowing nothing: the caller clears it. uuid: of the study. */
 ho_status ho_setup_message(const ho_setup *setup, const char *uuid, ho_message *out, ho_err *err);
 

@@ -82,10 +82,10 @@ static ho_status choose_windows(ho_evaluation *e, const ho_evaluation_options *o
                           (long long)T, (long long)first, count);
     }
     for (int i = 0; i < count; i++) {
-        e->window[i] = o->window ? o->window[i]
-                                 : (ho_evaluation_window){
-                                       .test = {first + (T - first) * i / count,
-                                                first + (T - first) * (i + 1) / count}};
+        e->window[i] =
+            o->window ? o->window[i]
+                      : (ho_evaluation_window){.test = {first + (T - first) * i / count,
+                                                        first + (T - first) * (i + 1) / count}};
     }
     e->window_count = count;
     return HO_OK;
@@ -96,8 +96,7 @@ static ho_status resolve_sizes(ho_evaluation *e, const ho_settings *s, ho_err *e
     for (int i = 0; i < e->window_count; i++) {
         const ho_evaluation_window *w = &e->window[i];
         bool own = w->train.end - w->train.begin < 2;
-        ho_status rc =
-            ho_lane_config_env(s, &e->bars, own ? w->test : w->train, &e->env[i], err);
+        ho_status rc = ho_lane_config_env(s, &e->bars, own ? w->test : w->train, &e->env[i], err);
         if (rc != HO_OK) {
             ho_err_prefix(err, "window %d: ", i);
             return rc;
@@ -228,8 +227,8 @@ ho_status ho_evaluation_play(ho_evaluation *e, const ho_evaluation_policy *p,
     ho_backtest_request *request = calloc(n, sizeof *request);
     ho_env_config *env = calloc(n, sizeof *env);
     *out = (ho_evaluation_run){.window = calloc(n, sizeof *out->window)};
-    ho_status rc = request && env && out->window ? HO_OK
-                                                 : ho_err_set(err, HO_ENOMEM, "out of memory");
+    ho_status rc =
+        request && env && out->window ? HO_OK : ho_err_set(err, HO_ENOMEM, "out of memory");
     for (size_t i = 0; i < n && rc == HO_OK; i++) {
         ho_window w = e->window[i].test;
         env[i] = e->env[i];

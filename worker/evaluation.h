@@ -48,8 +48,7 @@ typedef struct ho_evaluation_options {
 
 /* Loads bars, models and their features, resolves sizes. HO_EDATA, HO_ECONFIG, HO_EIO: err says
  * what. out is empty on failure. */
-ho_status ho_evaluation_open(ho_evaluation *out, const ho_evaluation_options *options,
-                             ho_err *err);
+ho_status ho_evaluation_open(ho_evaluation *out, const ho_evaluation_options *options, ho_err *err);
 void ho_evaluation_close(ho_evaluation *evaluation);
 
 /* One policy over all windows. */

@@ -61,9 +61,10 @@ ho_status ho_evaluation_write_trades(const ho_evaluation *e, const ho_evaluation
     if (rc != HO_OK) {
         return rc;
     }
-    (void)fputs("window,entry_time,exit_time,bars,side,quantity,max_quantity,entry_price,exit_price,"
-                "pnl,fees,net,reason\n",
-                f.file);
+    (void)fputs(
+        "window,entry_time,exit_time,bars,side,quantity,max_quantity,entry_price,exit_price,"
+        "pnl,fees,net,reason\n",
+        f.file);
     for (int w = 0; w < run->count; w++) {
         for (int64_t i = 0; i < run->window[w].trade_count; i++) {
             const ho_trade *t = &run->window[w].trades[i];

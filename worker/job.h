@@ -50,7 +50,8 @@ typedef ho_status ho_job_fn(const ho_job_context *context, const struct cJSON *a
 /* name on the wire, function: ho_job_<function> */
 #define HO_JOB_MAP(X)                                                                              \
     X("devices", devices)                                                                          \
-    X("train", train)
+    X("train", train)                                                                              \
+    X("evaluate", evaluate)
 
 #define HO_JOB_DECLARE(name, function) ho_job_fn ho_job_##function;
 HO_JOB_MAP(HO_JOB_DECLARE)

@@ -10,7 +10,8 @@
  *            random     how many random policies to compare with; 0 none
  *            costs      [factor]
  *            trades, equity, played      paths to write, or null
- * reply      data, windows, runs, costs, random; see coordinator/evaluate_print.c, which shows it */
+ * reply      data, windows, runs, costs, random; see coordinator/evaluate_print.c, which shows it
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,8 +105,8 @@ static ho_status open_evaluation(evaluate_job *j, ho_backend *backend, ho_err *e
     bool given = false;
     ho_status rc = window ? HO_OK : out_of_memory(err);
     if (rc == HO_OK) {
-        rc = ho_settings_from_json(
-            cJSON_GetObjectItemCaseSensitive(j->arguments, "settings"), &j->settings, err);
+        rc = ho_settings_from_json(cJSON_GetObjectItemCaseSensitive(j->arguments, "settings"),
+                                   &j->settings, err);
     }
     rc = rc == HO_OK ? list_of(j->arguments, "data", 4096, &path, &o.path_count, err) : rc;
     rc = rc == HO_OK ? list_of(j->arguments, "models", HO_EVALUATION_MODELS_MAX, &model,
@@ -125,7 +126,8 @@ static ho_status open_evaluation(evaluate_job *j, ho_backend *backend, ho_err *e
     return rc;
 }
 
-/* ---- signals and actions from files ------------------------------------------------------------ */
+/* ---- signals and actions from files ------------------------------------------------------------
+ */
 
 /* The bar of each row: by its stamp (a bar's open), or in order from the first window's begin. */
 static ho_status place_rows(const evaluate_job *j, const char *path, const ho_series *s,
@@ -147,8 +149,8 @@ static ho_status place_rows(const evaluate_job *j, const char *path, const ho_se
         }
         if (at == bars->count || bars->open_ns[at] != s->time_ns[i]) {
             return ho_err_set(err, HO_EDATA,
-                              "%s: the stamp of row %lld is not the open of a bar of the data", path,
-                              (long long)(i + 1));
+                              "%s: the stamp of row %lld is not the open of a bar of the data",
+                              path, (long long)(i + 1));
         }
         bar[i] = at;
     }
@@ -247,8 +249,8 @@ static bool add_result(cJSON *object, const ho_backtest_result *r)
     bool good = values && reasons;
     for (int i = 0; good && i < HO_METRIC_COUNT; i++) {
         double v = r->metrics.value[i];
-        good = cJSON_AddItemToArray(values, isfinite(v) ? cJSON_CreateNumber(v)
-                                                        : cJSON_CreateNull()) &&
+        good = cJSON_AddItemToArray(values,
+                                    isfinite(v) ? cJSON_CreateNumber(v) : cJSON_CreateNull()) &&
                cJSON_AddItemToArray(reasons, cJSON_CreateNumber(r->metrics.reason[i]));
     }
     const struct {
@@ -291,9 +293,8 @@ static bool add_run(cJSON *runs, const char *name, const ho_evaluation_run *run)
     }
     bool good = cJSON_AddStringToObject(object, "name", name) != NULL;
     cJSON *total = good ? cJSON_AddObjectToObject(object, "total") : NULL;
-    cJSON *windows = total && add_result(total, &run->total)
-                         ? cJSON_AddArrayToObject(object, "windows")
-                         : NULL;
+    cJSON *windows =
+        total && add_result(total, &run->total) ? cJSON_AddArrayToObject(object, "windows") : NULL;
     for (int i = 0; windows && i < run->count; i++) {
         cJSON *window = cJSON_CreateObject();
         good = window && cJSON_AddItemToArray(windows, window);
@@ -317,8 +318,7 @@ static bool add_data(evaluate_job *j)
                 add_number(data, "warmup", (double)e->features.warmup) &&
                 add_number(data, "interval_s", (double)e->bars.interval_ns * 1e-9) &&
                 add_number(data, "sessions_per_year", e->bars.sessions_per_year) &&
-                cJSON_AddBoolToObject(data, "optimistic_fill",
-                                      e->env[0].fill == HO_FILL_CLOSE);
+                cJSON_AddBoolToObject(data, "optimistic_fill", e->env[0].fill == HO_FILL_CLOSE);
     cJSON *windows = good ? cJSON_AddArrayToObject(j->reply, "windows") : NULL;
     for (int i = 0; windows && i < e->window_count; i++) {
         const ho_env_config *c = &e->env[i];
@@ -331,8 +331,7 @@ static bool add_data(evaluate_job *j)
         double quantity = c->max_lots * c->lot;
         double notional =
             fabs(e->bars.ohlcv[w.begin * HO_BAR_COLUMNS + HO_CLOSE]) * quantity * c->multiplier;
-        good = add_number(row, "begin", (double)w.begin) &&
-               add_number(row, "end", (double)w.end) &&
+        good = add_number(row, "begin", (double)w.begin) && add_number(row, "end", (double)w.end) &&
                add_number(row, "begin_s", (double)e->bars.open_ns[w.begin] * 1e-9) &&
                add_number(row, "end_s", (double)e->bars.open_ns[w.end - 1] * 1e-9) &&
                add_number(row, "quantity", quantity) && add_number(row, "notional", notional) &&
@@ -421,7 +420,8 @@ static ho_status play_costs(evaluate_job *j, const ho_evaluation_policy *subject
     {
         ho_evaluation_run at;
         p.cost_factor = cJSON_IsNumber(factor) ? factor->valuedouble : -1.0;
-        if (rc == HO_OK && (!(p.cost_factor >= 0.0 && p.cost_factor <= 1000.0) || n++ >= COSTS_MAX)) {
+        if (rc == HO_OK &&
+            (!(p.cost_factor >= 0.0 && p.cost_factor <= 1000.0) || n++ >= COSTS_MAX)) {
             rc = ho_err_set(err, HO_EUSAGE, "cost factors are 0 to 1000, at most %d", COSTS_MAX);
         }
         rc = rc == HO_OK ? ho_evaluation_play(&j->evaluation, &p, &at, err) : rc;
@@ -448,8 +448,7 @@ static ho_status compare_random(evaluate_job *j, const ho_evaluation_run *run, h
     if (n == 0 || !returns) {
         return n == 0 ? HO_OK : out_of_memory(err);
     }
-    ho_status rc =
-        ho_evaluation_random(&j->evaluation, run, n, returns, &turnover, &exposure, err);
+    ho_status rc = ho_evaluation_random(&j->evaluation, run, n, returns, &turnover, &exposure, err);
     if (rc == HO_OK) {
         double mine = run->total.metrics.value[HO_METRIC_TOTAL_RETURN], below = 0.0;
         for (int i = 0; i < n; i++) {
@@ -507,8 +506,8 @@ static ho_status play_rules(evaluate_job *j, cJSON *runs, bool files, ho_err *er
     int count = 0;
     ho_status rc = list_of(j->arguments, "policies", 16, &name, &count, err);
     for (int i = 0; i < count && rc == HO_OK; i++) {
-        ho_evaluation_policy p = {
-            .momentum_bars = (int)number_of(j->arguments, "momentum", 60.0), .cost_factor = 1.0};
+        ho_evaluation_policy p = {.momentum_bars = (int)number_of(j->arguments, "momentum", 60.0),
+                                  .cost_factor = 1.0};
         ho_evaluation_run run;
         rc = find_rule(name[i], &p.policy, err);
         rc = rc == HO_OK ? ho_evaluation_play(&j->evaluation, &p, &run, err) : rc;

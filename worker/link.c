@@ -280,6 +280,14 @@ static void answer_ping(ho_link *link, int64_t sequence)
     }
 }
 
+static void join(ho_link *link)
+{
+    link->state = LINK_JOINED;
+    link->backoff_ms = BACKOFF_MIN_MS;
+    link->greeting_ms = GREETING_MS;
+    set_joined(link, true);
+}
+
 static void take_study(ho_link *link, ho_message *message)
 {
     if (message->study.settings) {
@@ -289,10 +297,7 @@ static void take_study(ho_link *link, ho_message *message)
             ho_settings_f64(message->study.settings, HO_KEY_COORDINATOR_HEARTBEAT_TIMEOUT);
     }
     ho_log(HO_LOG_INFO, "link", "joined endpoint=%s study=%s", link->endpoint, message->study.name);
-    link->state = LINK_JOINED;
-    link->backoff_ms = BACKOFF_MIN_MS;
-    link->greeting_ms = GREETING_MS;
-    set_joined(link, true);
+    join(link);
     deliver(link, message);
 }
 
@@ -328,6 +333,12 @@ static void take(ho_link *link, ho_message *message)
     case HO_MSG_STUDY:
         take_study(link, message);
         return;
+    case HO_MSG_JOB: /* a coordinator that has no study gives one command instead */
+        if (link->state != LINK_JOINED) {
+            join(link);
+        }
+        deliver(link, message);
+        return;
     case HO_MSG_TRIALS:
         take_trials(link, message);
         return;
@@ -357,7 +368,7 @@ static void take(ho_link *link, ho_message *message)
         deliver(link, message);
         return;
     default:
-        deliver(link, message); /* fetch, chunk, job */
+        deliver(link, message); /* fetch, chunk */
         return;
     }
     ho_message_clear(message);
@@ -398,7 +409,8 @@ static void read_socket(ho_link *link)
     } else if (link->state != LINK_JOINED && message.type != HO_MSG_STUDY &&
                message.type != HO_MSG_REFUSE && message.type != HO_MSG_PING &&
                message.type != HO_MSG_STOP && message.type != HO_MSG_KEEP &&
-               message.type != HO_MSG_DROP && message.type != HO_MSG_ACK) {
+               message.type != HO_MSG_DROP && message.type != HO_MSG_ACK &&
+               message.type != HO_MSG_JOB) {
         offend(link, "not joined yet");
         ho_message_clear(&message);
     } else {

@@ -50,13 +50,14 @@ static char *feature_list(const ho_features *features)
     size_t room = (size_t)features->F * (HO_FEATURE_NAME + 1) + 1, used = 0;
     char *text = calloc(room, 1);
     for (int i = 0; text && i < features->F; i++) {
-        used += (size_t)snprintf(text + used, room - used, "%s%s", i > 0 ? "," : "",
-                                 features->name[i]);
+        used +=
+            (size_t)snprintf(text + used, room - used, "%s%s", i > 0 ? "," : "", features->name[i]);
     }
     return text;
 }
 
-static ho_status add_texts(ho_safetensors *st, const ho_settings *trial, const ho_features *features)
+static ho_status add_texts(ho_safetensors *st, const ho_settings *trial,
+                           const ho_features *features)
 {
     static const ho_key shown[] = {HO_KEY_AGENT_ALGORITHM, HO_KEY_ENV_STATE, HO_KEY_ENV_ACTIONS};
     cJSON *json = ho_settings_to_json(trial);
