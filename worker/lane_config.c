@@ -381,7 +381,13 @@ ho_status ho_lane_config_plan(const ho_lane_context *context, int64_t number, in
     if (rc == HO_OK) {
         plan->number = number;
         plan->attempt = attempt;
-        rc = fill_plan(context, trial, seed, plan, err);
+        size_t bytes = (size_t)context->study->space.count * sizeof *config;
+        plan->config = malloc(bytes + 1);
+        rc = plan->config ? fill_plan(context, trial, seed, plan, err)
+                          : ho_err_set(err, HO_ENOMEM, "out of memory for a trial");
+        if (rc == HO_OK && bytes > 0) {
+            memcpy(plan->config, config, bytes);
+        }
     }
     if (rc != HO_OK) {
         ho_trial_plan_destroy(&plan);

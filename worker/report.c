@@ -12,6 +12,7 @@
 
 #include "study/objective.h"
 #include "worker/baselines.h"
+#include "worker/model.h"
 
 static ho_message message_of(ho_message_type type, const ho_trial_run *run)
 {
@@ -118,6 +119,47 @@ static ho_status join_seeds(const ho_trial_run *run, const ho_bars *bars, ho_sco
         out[s].random_percentile = NAN;
         rc = ho_stitch(&in, &out[s].result, err);
     }
+    return rc;
+}
+
+/* fold, seed: of the lane */
+static ho_status send_model(ho_link *link, const ho_trial_run *run, int lane,
+                            const ho_settings *trial, const ho_bars *bars,
+                            const ho_features *features, ho_err *err)
+{
+    const ho_trial_plan *plan = run->plan;
+    int fold = lane / plan->seeds, seed = lane % plan->seeds;
+    ho_model_info info =
+        ho_model_info_of(plan->number, fold, seed, bars->sha256, &plan->lane[lane].env);
+    char name[HO_WIRE_NAME];
+    void *bytes = NULL;
+    size_t size = 0;
+    ho_status rc =
+        ho_model_encode(&info, trial, features, &run->lane[lane].weights, &bytes, &size, err);
+    if (rc == HO_OK) {
+        snprintf(name, sizeof name, "fold-%d-seed-%d.safetensors", fold, seed);
+        rc = ho_report_file(link, HO_CHUNK_ARTIFACT, plan->number, plan->attempt, name, bytes, size,
+                            err);
+    }
+    free(bytes);
+    return rc;
+}
+
+ho_status ho_report_weights(ho_link *link, const ho_trial_run *run, const ho_study *study,
+                            const ho_bars *bars, const ho_features *features, ho_err *err)
+{
+    const ho_trial_plan *plan = run->plan;
+    ho_settings *trial = NULL;
+    if (!plan->config || ho_settings_i64(study->settings, HO_KEY_STORE_KEEP_BEST) == 0) {
+        return HO_OK;
+    }
+    ho_status rc = ho_study_trial_settings(study, plan->config, &trial, err);
+    for (int i = 0; rc == HO_OK && i < plan->lanes; i++) {
+        if (run->lane[i].weights.count > 0) {
+            rc = send_model(link, run, i, trial, bars, features, err);
+        }
+    }
+    ho_settings_destroy(&trial);
     return rc;
 }
 

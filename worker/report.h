@@ -5,6 +5,7 @@
 #define HO_WORKER_REPORT_H
 
 #include "market/bars.h"
+#include "market/features.h"
 #include "worker/cohort_pool.h"
 #include "worker/lane_config.h"
 #include "worker/link.h"
@@ -18,7 +19,12 @@ extern "C" {
 ho_status ho_report_epoch(ho_link *link, const ho_trial_run *run, const ho_trial_epoch *row,
                           int64_t parent, const double *config, int parameters, ho_err *err);
 
-/* Artifacts first (recorded actions of every test window, weights of every lane), then the result:
+/* Sends the agents of a finished trial as files (worker/model.h), unless store.keep_best is 0 or
+ * the plan has no configuration. Before ho_report_result. */
+ho_status ho_report_weights(ho_link *link, const ho_trial_run *run, const ho_study *study,
+                            const ho_bars *bars, const ho_features *features, ho_err *err);
+
+/* Artifacts first (recorded actions of every test window), then the result:
  * every window and each seed's joined series (fold -1), for which bars and trades are used and then
  * dropped. Takes the arrays of run->test. bars: of the market. */
 ho_status ho_report_result(ho_link *link, ho_trial_run *run, const ho_bars *bars, ho_err *err);

@@ -44,7 +44,10 @@ static void on_finished(void *user, ho_trial_run *run)
     ho_log(HO_LOG_INFO, "worker", "finished trial=%lld attempt=%d seconds=%.1f",
            (long long)run->plan->number, run->plan->attempt,
            (double)(run->ended_ns - run->started_ns) * 1e-9);
-    if (ho_report_result(session->link, run, &session->loaded->bars, &err) != HO_OK) {
+    const ho_loaded_study *loaded = session->loaded;
+    if (ho_report_weights(session->link, run, loaded->study, &loaded->bars, &loaded->features,
+                          &err) != HO_OK ||
+        ho_report_result(session->link, run, &loaded->bars, &err) != HO_OK) {
         complain("result", &err);
         (void)ho_report_refusal(session->link, run->plan->number, run->plan->attempt,
                                 HO_FAIL_INTERNAL, err.text, &err);

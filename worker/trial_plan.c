@@ -38,6 +38,7 @@ void ho_trial_plan_destroy(ho_trial_plan **plan)
         return;
     }
     free((*plan)->lane);
+    free((*plan)->config);
     free((*plan)->validation);
     free((*plan)->test);
     free(*plan);

@@ -25,6 +25,7 @@ typedef struct ho_trial_plan {
     int32_t folds, agent_folds;            /* test windows; agents' folds */
     int32_t seeds, lanes;                  /* agents a fold; agents in all */
     ho_lane_config *lane;                  /* [lanes] owned */
+    double *config;                        /* [P] the trial's parameters, owned; or NULL */
     ho_window *validation;                 /* [agent_folds] owned; begin == end: none */
     ho_window *test;                       /* [folds] owned */
     int32_t epochs, eval_every;            /* of training; between validation reports */
