@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,6 +37,19 @@ struct ho_artifacts {
 enum { PATH_ROOM = PATH_MAX + 512 };
 
 static const char checkpoint_name[] = "checkpoint";
+
+static int remove_entry(const char *path, const struct stat *info, int kind, struct FTW *place)
+{
+    (void)info;
+    (void)kind;
+    (void)place;
+    return remove(path);
+}
+
+void ho_artifacts_remove(const char *folder)
+{
+    (void)nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
 
 void ho_artifacts_folder(const char *db_path, char *out, size_t room)
 {

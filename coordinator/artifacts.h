@@ -17,6 +17,9 @@ extern "C" {
 
 typedef struct ho_artifacts ho_artifacts;
 
+/* Deletes such a folder with all that is in it; nothing happens where there is none. */
+void ho_artifacts_remove(const char *folder);
+
 /* The folder of a database: "es.db" has "es.artifacts" beside it. */
 void ho_artifacts_folder(const char *db_path, char *out, size_t room);
 

@@ -39,6 +39,7 @@ enum {
     X("export", ho_cmd_export, "a study as csv, Optuna file, study file or model")                 \
     X("holdout", ho_cmd_holdout, "score a trial on data no trial saw; recorded")                   \
     X("reproduce", ho_cmd_reproduce, "train a trial again and compare, bit for bit")               \
+    X("null-test", ho_cmd_null_test, "the same search where there is nothing to find")             \
     X("report", ho_cmd_report, "write a study as one HTML page")                                   \
     X("evaluate", ho_cmd_evaluate, "backtest agents, signals or rules on any bars")                \
     X("metrics", ho_cmd_metrics, "every metric of a series of returns or equity")                  \

@@ -425,7 +425,8 @@ ho_status ho_run(const ho_run_options *options, ho_run_end *end, ho_err *err)
     if (sodium_init() < 0) {
         return ho_err_set(err, HO_EIO, "libsodium cannot start");
     }
-    if ((rc = ho_setup_load(&r.setup, options->study, options->set, err)) != HO_OK ||
+    if ((rc = ho_setup_load_adjusted(&r.setup, options->study, options->set, options->adjust,
+                                     options->user, err)) != HO_OK ||
         (rc = open_store(&r, end, err)) != HO_OK) {
         goto out;
     }

@@ -23,6 +23,8 @@ typedef struct ho_run_options {
     /* Asked now and then while it runs; true: let running trials end, then stop, to be resumed
      * later (`serve`). May be NULL. */
     bool (*yield)(void *user);
+    /* Changes settings after the file and `set`, before the data is loaded (null-test); or NULL. */
+    ho_setup_adjust *adjust;
     void *user;
 } ho_run_options;
 

@@ -95,11 +95,13 @@ out:
     return rc;
 }
 
-static ho_status load_rest(ho_setup *out, const ho_option_list *set, ho_err *err)
+static ho_status load_rest(ho_setup *out, const ho_option_list *set, ho_setup_adjust *adjust,
+                           void *user, ho_err *err)
 {
     ho_status rc = HO_OK;
-    if ((rc = ho_setup_override(out->study->settings, set, err)) == HO_OK && !out->study->command &&
-        (rc = find_files(out, err)) == HO_OK) {
+    if ((rc = ho_setup_override(out->study->settings, set, err)) == HO_OK &&
+        (!adjust || (rc = adjust(out->study->settings, user, err)) == HO_OK) &&
+        !out->study->command && (rc = find_files(out, err)) == HO_OK) {
         rc = load_market(out, err);
     }
     if (rc != HO_OK) {
@@ -108,14 +110,20 @@ static ho_status load_rest(ho_setup *out, const ho_option_list *set, ho_err *err
     return rc;
 }
 
-ho_status ho_setup_load(ho_setup *out, const char *path, const ho_option_list *set, ho_err *err)
+ho_status ho_setup_load_adjusted(ho_setup *out, const char *path, const ho_option_list *set,
+                                 ho_setup_adjust *adjust, void *user, ho_err *err)
 {
     memset(out, 0, sizeof *out);
     ho_status rc = ho_study_load(path, &out->study, err);
     if (rc == HO_EIO) {
         rc = HO_EUSAGE; /* for the exit code: the command names a file that is not there */
     }
-    return rc == HO_OK ? load_rest(out, set, err) : rc;
+    return rc == HO_OK ? load_rest(out, set, adjust, user, err) : rc;
+}
+
+ho_status ho_setup_load(ho_setup *out, const char *path, const ho_option_list *set, ho_err *err)
+{
+    return ho_setup_load_adjusted(out, path, set, NULL, NULL, err);
 }
 
 /* The folder that a study file's relative paths begin in. */
@@ -137,7 +145,7 @@ ho_status ho_setup_parse(ho_setup *out, const char *text, const char *source,
     memset(out, 0, sizeof *out);
     folder_of(source, folder, sizeof folder);
     ho_status rc = ho_study_parse(text, strlen(text), source, folder, &out->study, err);
-    return rc == HO_OK ? load_rest(out, set, err) : rc;
+    return rc == HO_OK ? load_rest(out, set, NULL, NULL, err) : rc;
 }
 
 ho_status ho_setup_stored(ho_setup *out, const ho_store_info *info, ho_err *err)
@@ -161,7 +169,7 @@ ho_status ho_setup_stored(ho_setup *out, const ho_store_info *info, ho_err *err)
     }
     ho_settings_destroy(&out->study->settings);
     out->study->settings = settings;
-    if ((rc = load_rest(out, NULL, err)) != HO_OK) {
+    if ((rc = load_rest(out, NULL, NULL, NULL, err)) != HO_OK) {
         return rc;
     }
     if (strcmp(out->bars.sha256, info->data_sha256) != 0) {

@@ -27,9 +27,15 @@ typedef struct ho_setup {
     ho_fold_plan folds;
 } ho_setup;
 
+/* Changes the settings of a study that has just been read. */
+typedef ho_status ho_setup_adjust(ho_settings *settings, void *user, ho_err *err);
+
 /* Loads all of it. set: "key=value" overrides of settings, or NULL. Cleared on entry.
  * HO_ECONFIG or HO_EUSAGE: the study or an override; HO_EDATA, HO_EIO: the data. */
 ho_status ho_setup_load(ho_setup *out, const char *path, const ho_option_list *set, ho_err *err);
+/* The same; adjust (or NULL) is called after `set`, before the data is loaded. */
+ho_status ho_setup_load_adjusted(ho_setup *out, const char *path, const ho_option_list *set,
+                                 ho_setup_adjust *adjust, void *user, ho_err *err);
 
 /* The same from a study's text, as the database keeps it. source: where the file lay. */
 ho_status ho_setup_parse(ho_setup *out, const char *text, const char *source,

@@ -22,6 +22,7 @@ typedef enum ho_draw_purpose {
     HO_DRAW_SPACE = 5,    /* order in which a finite space is walked */
     HO_DRAW_BRACKET = 6,  /* Hyperband: trial to bracket */
     HO_DRAW_FIT = 7,      /* GP: restarts and fantasies */
+    HO_DRAW_PERMUTE = 8,  /* null-test: order of the blocks of bars */
 } ho_draw_purpose;
 
 typedef struct ho_draw {
