@@ -42,9 +42,8 @@ typedef struct ho_sampler_kind {
     ho_status (*told)(void *self, int64_t row, ho_err *err);
 } ho_sampler_kind;
 
-extern const ho_sampler_kind ho_kind_random;
-extern const ho_sampler_kind ho_kind_grid;
-extern const ho_sampler_kind ho_kind_tpe;
+extern const ho_sampler_kind ho_kind_random, ho_kind_grid, ho_kind_sobol, ho_kind_tpe,
+    ho_kind_cmaes, ho_kind_nsga2;
 
 #ifdef __cplusplus
 }

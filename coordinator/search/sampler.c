@@ -15,9 +15,7 @@
 enum { PROPOSE_TRIES = 16, PERTURB_TRIES = 64 };
 
 static const ho_sampler_kind *const KINDS[] = {
-    &ho_kind_random,
-    &ho_kind_grid,
-    &ho_kind_tpe,
+    &ho_kind_tpe, &ho_kind_random, &ho_kind_grid, &ho_kind_sobol, &ho_kind_cmaes, &ho_kind_nsga2,
 };
 enum { KIND_COUNT = sizeof KINDS / sizeof KINDS[0] };
 
@@ -50,6 +48,9 @@ ho_sampler_options ho_sampler_defaults(void)
                                   .startup = -1,
                                   .candidates = -1,
                                   .population = -1,
+                                  .sigma0 = 1.0 / 6.0,
+                                  .crossover = 0.9,
+                                  .mutation = -1.0,
                                   .replicates = 1,
                                   .parallel = 1};
     return options;

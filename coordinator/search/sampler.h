@@ -49,8 +49,11 @@ typedef struct ho_sampler_options {
     int objectives;                   /* 1 ... HO_OBJECTIVES_MAX */
     int direction[HO_OBJECTIVES_MAX]; /* +1 more is better, -1 less is better */
     int startup;                      /* trials before the model speaks; -1: the kind's own */
-    int candidates;                   /* tpe: draws per proposal; -1: 24 + 2 per parameter, <= 64 */
+    int candidates;                   /* tpe: draws per proposal; -1: 24 */
     int population;                   /* cmaes, nsga2; -1: the kind's own */
+    double sigma0;                    /* cmaes: first deviation, as a share of each range */
+    double crossover;                 /* nsga2: probability of a second parent */
+    double mutation;                  /* nsga2: probability per parameter; < 0: 1 / parameters */
     bool cost;                        /* tpe, gp: prefer cheap configurations per expected gain */
     int replicates;                   /* trials per configuration, >= 1; trials k R ... k R + R-1 */
     bool deterministic;               /* proposal n sees exactly the tells of 0 ... n-1-parallel */
