@@ -34,6 +34,11 @@ ho_sampler_options ho_search_sampler_options(const ho_study *study, int64_t tria
     o.population = ho_settings_is_auto(s, HO_KEY_SAMPLER_POPULATION)
                        ? -1
                        : (int)ho_settings_i64(s, HO_KEY_SAMPLER_POPULATION);
+    o.sigma0 = ho_settings_f64(s, HO_KEY_SAMPLER_SIGMA0);
+    o.crossover = ho_settings_f64(s, HO_KEY_SAMPLER_CROSSOVER);
+    o.mutation = ho_settings_is_auto(s, HO_KEY_SAMPLER_MUTATION)
+                     ? -1.0
+                     : ho_settings_f64(s, HO_KEY_SAMPLER_MUTATION);
     o.cost = ho_settings_bool(s, HO_KEY_SAMPLER_COST);
     o.replicates = (int)ho_settings_i64(s, HO_KEY_STUDY_REPLICATES);
     o.deterministic = ho_settings_bool(s, HO_KEY_STUDY_DETERMINISTIC);
