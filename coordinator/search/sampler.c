@@ -379,6 +379,17 @@ static int64_t replicate_of(const ho_sampler *s, int64_t number)
                                                                                           : -1;
 }
 
+static ho_status check_number(const ho_sampler *s, int64_t number, ho_err *err)
+{
+    if (number < 0) {
+        return ho_err_set(err, HO_EINVAL, "trial number %lld is negative", (long long)number);
+    }
+    if (ho_history_row_of(&s->history, number) >= 0) {
+        return ho_err_set(err, HO_EINVAL, "trial %lld was asked before", (long long)number);
+    }
+    return HO_OK;
+}
+
 ho_status ho_sampler_ask(ho_sampler *s, int64_t number, double *config, char *why, ho_err *err)
 {
     ho_status rc = HO_OK;
@@ -386,8 +397,8 @@ ho_status ho_sampler_ask(ho_sampler *s, int64_t number, double *config, char *wh
     double *draft = NULL;
     int64_t row;
 
-    if (ho_history_row_of(&s->history, number) >= 0) {
-        return ho_err_set(err, HO_EINVAL, "trial %lld was asked before", (long long)number);
+    if ((rc = check_number(s, number, err)) != HO_OK) {
+        return rc;
     }
     if (s->context.options.deterministic && (rc = release_held(s, number, err)) != HO_OK) {
         return rc;
@@ -423,8 +434,8 @@ ho_status ho_sampler_resume(ho_sampler *s, int64_t number, const double *config,
     ho_status rc;
     int64_t row;
 
-    if (ho_history_row_of(&s->history, number) >= 0) {
-        return ho_err_set(err, HO_EINVAL, "trial %lld was asked before", (long long)number);
+    if ((rc = check_number(s, number, err)) != HO_OK) {
+        return rc;
     }
     if ((rc = ho_space_check(s->context.space, config, err)) != HO_OK) {
         return rc;
