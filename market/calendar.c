@@ -56,9 +56,9 @@ static bool trades_on_weekends(const ho_zone *zone, const int64_t *open_ns, int6
     return (double)count[5] >= 0.5 * weekday && count[5] > 0;
 }
 
-/* The time of day at which the market opens after its longest pauses: the minute with the most
- * hours of pause before it, or one up to an hour earlier with a tenth as much (daylight saving,
- * seen from a zone without it). */
+/* The time of day at which the market opens after its pauses: the minute with the most pauses
+ * before it, long ones counting a little more (an open rather than the end of a lunch break), or
+ * one up to an hour earlier with a tenth as many (daylight saving, seen from a zone without it). */
 static int find_start(const ho_zone *zone, const int64_t *open_ns, int64_t T, int64_t interval_ns)
 {
     enum { MINUTES = 1440 };
@@ -69,10 +69,11 @@ static int find_start(const ho_zone *zone, const int64_t *open_ns, int64_t T, in
     }
     for (int64_t t = 1; t < T; ++t) {
         int64_t pause = open_ns[t] - open_ns[t - 1] - interval_ns;
-        if (pause >= HALF_HOUR_S * SECOND_NS) {
+        if (pause >= HALF_HOUR_S * SECOND_NS && pause < 5 * DAY_NS) { /* longer: a hole */
             int64_t local = local_second(zone, open_ns[t]);
             int minute = (int)((local - ho_floor_div(local, DAY_S) * DAY_S) / 60);
-            weight[minute] += (double)(pause < 3 * DAY_NS ? pause : 3 * DAY_NS);
+            weight[minute] +=
+                1.0 + 0.24 * (double)(pause < DAY_NS ? pause : DAY_NS) / (double)DAY_NS;
         }
     }
     for (int m = 1; m < MINUTES; ++m) {

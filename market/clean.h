@@ -31,9 +31,6 @@ ho_status ho_clean_order(ho_clean *s);
 /* Identical rows dropped, conflicting ones by data.duplicates. Needs order. */
 ho_status ho_clean_duplicates(ho_clean *s);
 
-/* Contradictions, prices <= 0, volume, spikes, ticks: counted; by policy. */
-ho_status ho_clean_dirt(ho_clean *s);
-
 /* Nominal bar length from the stamps: rows->interval_ns, unless the format states it. */
 ho_status ho_clean_interval(ho_clean *s);
 
@@ -42,6 +39,9 @@ ho_status ho_clean_label(ho_clean *s);
 
 /* Rows outside [data.start, data.end] leave. */
 ho_status ho_clean_period(ho_clean *s);
+
+/* Contradictions, prices <= 0, volume, spikes, ticks: counted; by policy. */
+ho_status ho_clean_dirt(ho_clean *s);
 
 /* A date or date and time in the zone (unless it has its own) as an instant; a date is its first
  * moment, or with `behind` the first one after it (a stamp: one nanosecond later). */

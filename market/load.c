@@ -351,8 +351,8 @@ ho_status ho_bars_load(const ho_data_options *options, ho_bars *out, ho_data_rep
                       .session_zone = session_zone,
                       .err = err};
     if ((rc = ho_clean_order(&clean)) != HO_OK || (rc = ho_clean_interval(&clean)) != HO_OK ||
-        (rc = ho_clean_duplicates(&clean)) != HO_OK || (rc = ho_clean_dirt(&clean)) != HO_OK ||
-        (rc = ho_clean_label(&clean)) != HO_OK || (rc = ho_clean_period(&clean)) != HO_OK ||
+        (rc = ho_clean_duplicates(&clean)) != HO_OK || (rc = ho_clean_label(&clean)) != HO_OK ||
+        (rc = ho_clean_period(&clean)) != HO_OK || (rc = ho_clean_dirt(&clean)) != HO_OK ||
         (rc = take_rows(options, &rows, out, err)) != HO_OK) {
         goto out;
     }

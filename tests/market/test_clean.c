@@ -464,6 +464,12 @@ static void the_period_includes_both_ends(void **state)
     CHECK_NEAR(open_s(&l, l.bars.count - 1), (double)MONDAY + 2 * 86400.0 - 3600.0, 0.0);
     loaded to = load_good(text, "end=2024-01-08T05:00:00");
     assert_int_equal(to.bars.count, 6);
+    /* dirt outside the period is no finding */
+    loaded clean = load_good(HEAD "2024-01-02,1,2,1,2,3\n2024-01-03,1,2,1,2,0\n"
+                                  "2024-01-04,1,2,1,2,3\n2024-01-05,1,2,1,2,3\n",
+                             "start=2024-01-04");
+    assert_int_equal(found(&clean, HO_DIRT_ZERO_VOLUME), 0);
+    loaded_free(&clean);
     loaded zone = load_good(text, "start=2024-01-09 session_timezone=America/New_York");
     CHECK_NEAR(open_s(&zone, 0), (double)MONDAY + 86400.0 + 5 * 3600.0, 0.0);
     loaded_free(&l);
