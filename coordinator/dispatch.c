@@ -128,7 +128,8 @@ ho_status ho_dispatch_send_later(ho_dispatch *d, ho_out_kind kind, int64_t worke
     return rc;
 }
 
-ho_status ho_dispatch_add(ho_dispatch *d, const double *config, ho_slot **out, ho_err *err)
+ho_status ho_dispatch_add(ho_dispatch *d, const double *config, int64_t parent, ho_slot **out,
+                          ho_err *err)
 {
     size_t bytes = (size_t)d->space->count * sizeof(double);
     ho_status rc = HO_OK;
@@ -144,6 +145,8 @@ ho_status ho_dispatch_add(ho_dispatch *d, const double *config, ho_slot **out, h
     slot->state = HO_TRIAL_WAITING;
     slot->worker = -1;
     slot->shunned_worker = -1;
+    slot->parent = parent;
+    slot->ask = parent >= 0 ? -1 : d->asked;
     slot->fits = true;
     slot->seeds = d->config.seeds;
     slot->violation = NAN;
@@ -155,6 +158,7 @@ ho_status ho_dispatch_add(ho_dispatch *d, const double *config, ho_slot **out, h
     }
     memcpy(slot->config, config, bytes);
     d->open[d->open_count++] = d->proposed++;
+    d->asked += parent < 0;
     *out = slot;
     return HO_OK;
 }
@@ -198,6 +202,9 @@ static bool is_better(const ho_dispatch *d, const ho_slot *slot)
 void ho_dispatch_weigh(ho_dispatch *d, int64_t number)
 {
     const ho_slot *slot = &d->slot[number];
+    if (slot->ask < 0) {
+        return; /* a retest is no new trial */
+    }
     if (is_better(d, slot)) {
         d->best_number = number;
         d->best_value = slot->value[0];
@@ -216,10 +223,10 @@ static void stop_for(ho_dispatch *d, const char *reason)
     d->draining = true;
 }
 
-/* Patience is over. A deterministic study looks at exactly trials 0 .. n-1-parallel. */
+/* Patience is over. A deterministic study looks at exactly proposals 0 .. n-1-parallel. */
 static bool patience_over(ho_dispatch *d)
 {
-    if (d->config.deterministic) {
+    if (d->config.deterministic) { /* all retests so far lie before the next proposal */
         int64_t upto = d->proposed - d->config.parallel;
         while (d->weighed < upto && d->weighed < d->prefix) {
             ho_dispatch_weigh(d, d->weighed++);
@@ -228,10 +235,10 @@ static bool patience_over(ho_dispatch *d)
     return d->config.patience > 0 && d->best_number >= 0 && d->since_best >= d->config.patience;
 }
 
-static ho_trial_source source_of(const ho_dispatch *d, int64_t number)
+static ho_trial_source source_of(const ho_dispatch *d, int64_t ask)
 {
-    int64_t configuration = number / d->config.replicates;
-    if (number % d->config.replicates != 0) {
+    int64_t configuration = ask / d->config.replicates;
+    if (ask % d->config.replicates != 0) {
         return HO_SOURCE_REPLICATE;
     }
     return configuration < d->config.enqueued ? HO_SOURCE_ENQUEUE : HO_SOURCE_SAMPLER;
@@ -240,42 +247,42 @@ static ho_trial_source source_of(const ho_dispatch *d, int64_t number)
 /* Asks for one more trial. *asked is false when there is to be none now. */
 static ho_status propose(ho_dispatch *d, bool *asked, ho_err *err)
 {
-    int64_t number = d->proposed;
+    int64_t number = d->proposed, ask = d->asked, retests = number - ask;
     char why[HO_WHY_MAX] = "";
     ho_slot *slot = NULL;
     ho_status rc = HO_OK;
 
     *asked = false;
-    if (d->draining || d->exhausted || number >= d->config.trials || ho_store_paused(d->store)) {
+    if (d->draining || d->no_more || ask >= d->config.trials || ho_store_paused(d->store)) {
         return HO_OK;
     }
-    if (d->config.deterministic && d->prefix < number - d->config.parallel) {
+    if (d->config.deterministic && d->prefix - retests < ask - d->config.parallel) {
         return HO_OK;
     }
     if (!d->config.deterministic && d->running + d->waiting >= in_flight_limit(d)) {
         return HO_OK;
     }
     if (patience_over(d)) {
-        stop_for(d, "patience");
+        d->no_more = "patience";
         return HO_OK;
     }
-    rc = ho_sampler_ask(d->sampler, number, d->scratch, why, err);
+    rc = ho_sampler_ask(d->sampler, ask, d->scratch, why, err);
     if (rc == HO_EDONE) {
-        d->exhausted = true;
+        d->no_more = "exhausted";
         ho_dispatch_event(d, "exhausted", -1, 0, -1,
-                          "the search space is exhausted after %lld trials", (long long)number);
+                          "the search space is exhausted after %lld trials", (long long)ask);
         return HO_OK;
     }
     if (rc == HO_EAGAIN) {
         return HO_OK;
     }
-    if (rc != HO_OK || (rc = ho_dispatch_add(d, d->scratch, &slot, err)) != HO_OK) {
+    if (rc != HO_OK || (rc = ho_dispatch_add(d, d->scratch, -1, &slot, err)) != HO_OK) {
         return rc;
     }
-    ho_trial_source source = source_of(d, number);
+    ho_trial_source source = source_of(d, ask);
     ho_trial_new row = {
         .number = number,
-        .parent = source == HO_SOURCE_REPLICATE ? number - number % d->config.replicates : -1,
+        .parent = source == HO_SOURCE_REPLICATE ? number - ask % d->config.replicates : -1,
         .asked_after = d->told,
         .now_ns = d->io.unix_ns(d->io.user),
         .source = source,
@@ -430,8 +437,6 @@ ho_status ho_dispatch_end(ho_dispatch *d, ho_trial_result *result, int64_t now_n
     remove_open(d, number);
     slot->state = result->state;
     slot->violation = result->violation;
-    free(slot->config);
-    slot->config = NULL;
     memcpy(slot->value, result->value, sizeof slot->value);
     told.state = result->state == HO_TRIAL_COMPLETE ? HO_TOLD_COMPLETE
                  : result->state == HO_TRIAL_PRUNED ? HO_TOLD_PRUNED
@@ -443,14 +448,14 @@ ho_status ho_dispatch_end(ho_dispatch *d, ho_trial_result *result, int64_t now_n
     d->pruned += result->state == HO_TRIAL_PRUNED;
     d->failed += result->state == HO_TRIAL_FAILED;
     d->finished_here++;
-    if (slot->fits) {
-        if ((rc = ho_sampler_tell(d->sampler, number, &told, err)) != HO_OK ||
+    if (slot->fits && slot->ask >= 0) {
+        if ((rc = ho_sampler_tell(d->sampler, slot->ask, &told, err)) != HO_OK ||
             (slot->reported &&
              (rc = ho_pruner_finish(d->pruner, number, told.state, err)) != HO_OK)) {
             return rc;
         }
     }
-    result->told_order = ++d->told;
+    result->told_order = slot->ask >= 0 ? ++d->told : 0;
     while (d->prefix < d->proposed && d->slot[d->prefix].state >= HO_TRIAL_COMPLETE) {
         d->prefix++;
     }
@@ -579,7 +584,7 @@ static void send_committed(ho_dispatch *d)
 static ho_status end_paused(ho_dispatch *d, int64_t now_ns, ho_err *err)
 {
     ho_status rc = HO_OK;
-    bool more = !d->draining && !d->exhausted && d->proposed < d->config.trials;
+    bool more = !d->draining && !d->no_more && d->asked < d->config.trials;
     if (more || d->running > 0 || d->waiting > 0) {
         return HO_OK;
     }
@@ -625,8 +630,14 @@ ho_status ho_dispatch_tick(ho_dispatch *d, int64_t now_ns, ho_err *err)
         goto out;
     }
     if (!d->reason[0] && d->running == 0 && d->waiting == 0 && d->proposed > 0 &&
-        (d->exhausted || d->proposed >= d->config.trials)) {
-        stop_for(d, d->exhausted ? "exhausted" : "trials");
+        (d->no_more || d->asked >= d->config.trials)) {
+        bool again = false;
+        if ((rc = ho_dispatch_retest(d, &again, err)) != HO_OK) {
+            goto out;
+        }
+        if (!again) {
+            stop_for(d, d->no_more ? d->no_more : "trials");
+        }
     }
     rc = ho_store_flush(d->store, now_ns, d->reason[0] && d->running == 0, err);
     if (rc == HO_EAGAIN) {
@@ -708,7 +719,7 @@ const char *ho_dispatch_reason(const ho_dispatch *d)
 void ho_dispatch_look(const ho_dispatch *d, ho_dispatch_view *out)
 {
     *out = (ho_dispatch_view){
-        .target = d->config.trials,
+        .target = d->config.trials + d->proposed - d->asked,
         .proposed = d->proposed,
         .waiting = d->waiting,
         .running = d->running,

@@ -60,10 +60,12 @@ typedef struct ho_dispatch_config {
     int64_t backoff_ns; /* first pause after a crash; doubles, at most 64 times this */
     int64_t in_flight;  /* pending at once; 0: max(workers, trials / 10) */
     bool deterministic;
-    int64_t parallel; /* with deterministic */
-    int replicates;   /* trials of one configuration */
-    int seeds;        /* agents a fold */
-    int64_t enqueued; /* configurations the sampler was given to try first */
+    int64_t parallel;     /* with deterministic */
+    int replicates;       /* trials of one configuration */
+    int seeds;            /* agents a fold */
+    int64_t retest;       /* the best trials to run again at the end */
+    int64_t retest_times; /* how often each */
+    int64_t enqueued;     /* configurations the sampler was given to try first */
     int objectives;
     int direction[HO_OBJECTIVES_MAX];
 } ho_dispatch_config;

@@ -9,12 +9,14 @@
 extern "C" {
 #endif
 
-/* One trial. config is freed when it ends. */
+/* One trial. */
 typedef struct ho_slot {
     ho_trial_state state;
     int64_t attempt; /* newest lease; 0: none yet */
     int64_t worker;  /* holder while RUNNING, last holder while WAITING; -1: none */
-    double *config;  /* [P]; NULL once ended */
+    double *config;  /* [P] */
+    int64_t ask;     /* as which proposal the sampler knows it; -1: a retest, which it does not */
+    int64_t parent;  /* retest: of which trial; else -1 */
     int64_t not_before_ns;
     int64_t adopt_by_ns;             /* > 0: was running when the last coordinator ended */
     int64_t last_step;               /* of the newest scored report */
@@ -60,6 +62,7 @@ struct ho_dispatch {
 
     ho_slot *slot; /* [proposed] */
     int64_t proposed, room;
+    int64_t asked; /* proposals of the sampler among them; the others are retests */
     int64_t *open; /* [open_count] numbers of unfinished trials, ascending while untouched */
     int64_t open_count, open_room;
 
@@ -78,15 +81,19 @@ struct ho_dispatch {
     int64_t running, waiting, complete, pruned, failed, finished_here;
     double *scratch; /* [P] */
     char reason[64]; /* empty: still going on */
-    bool draining, exhausted;
+    bool draining;
+    const char *no_more; /* "exhausted", "patience": why nothing more is proposed; NULL: not yet */
 };
 
 /* The seat of a worker, or NULL when there is none (any more). */
 ho_seat *ho_dispatch_seat(ho_dispatch *d, int64_t worker);
 /* The slot of a number, or NULL. */
 ho_slot *ho_dispatch_slot(ho_dispatch *d, int64_t number);
-/* Grows the tables and adds a WAITING slot for `proposed`. */
-ho_status ho_dispatch_add(ho_dispatch *d, const double *config, ho_slot **out, ho_err *err);
+/* Grows the tables and adds a WAITING slot for `proposed`. parent: of a retest, or -1. */
+ho_status ho_dispatch_add(ho_dispatch *d, const double *config, int64_t parent, ho_slot **out,
+                          ho_err *err);
+/* When all is done: puts the best trials up again with fresh seeds, those that were not. */
+ho_status ho_dispatch_retest(ho_dispatch *d, bool *any, ho_err *err);
 /* Queues a message behind what is queued in the store now. */
 ho_status ho_dispatch_send_later(ho_dispatch *d, ho_out_kind kind, int64_t worker, int64_t number,
                                  int64_t attempt);

@@ -45,7 +45,8 @@ static ho_status load_trial(const ho_stored_trial *t, void *user)
     }
     l->record[l->count++] = (record){t->number,      t->asked_after, t->told_order, t->epochs,
                                      t->finished_ns, t->train_s,     t->state};
-    if ((rc = ho_dispatch_add(d, t->config, &slot, l->err)) != HO_OK) {
+    if ((rc = ho_dispatch_add(d, t->config, t->source == HO_SOURCE_RETEST ? t->parent : -1, &slot,
+                              l->err)) != HO_OK) {
         return rc;
     }
     slot->attempt = t->attempt;
@@ -106,7 +107,7 @@ static ho_status retell(ho_dispatch *d, const record *r, ho_err *err)
 {
     const ho_slot *slot = &d->slot[r->number];
     ho_told told = {.violation = isnan(slot->violation) ? 0.0 : slot->violation};
-    if (!slot->fits) {
+    if (!slot->fits || slot->ask < 0) {
         return HO_OK;
     }
     told.state = r->state == HO_TRIAL_COMPLETE ? HO_TOLD_COMPLETE
@@ -115,7 +116,7 @@ static ho_status retell(ho_dispatch *d, const record *r, ho_err *err)
     memcpy(told.value, slot->value, sizeof told.value);
     told.step = r->epochs;
     told.seconds = r->train_s;
-    return ho_sampler_tell(d->sampler, r->number, &told, err);
+    return ho_sampler_tell(d->sampler, slot->ask, &told, err);
 }
 
 /* Asks in the order of numbers; before each, the tells it had seen. */
@@ -129,8 +130,8 @@ static ho_status retell_sampler(ho_dispatch *d, const loading *l, const record *
                told[next]->number < n && rc == HO_OK) {
             rc = retell(d, told[next++], err);
         }
-        if (rc == HO_OK && d->slot[n].fits) {
-            rc = ho_sampler_resume(d->sampler, n, d->slot[n].config, err);
+        if (rc == HO_OK && d->slot[n].fits && d->slot[n].ask >= 0) {
+            rc = ho_sampler_resume(d->sampler, d->slot[n].ask, d->slot[n].config, err);
         }
     }
     while (next < told_count && rc == HO_OK) {
@@ -173,7 +174,7 @@ static ho_status retell_report(int64_t trial, int64_t step, double value, int64_
     while (t->next < t->told_count && t->told[t->next]->finished_ns < at_ns && rc == HO_OK) {
         rc = finish_next(t);
     }
-    if (rc != HO_OK || !slot || !slot->fits) {
+    if (rc != HO_OK || !slot || !slot->fits || slot->ask < 0) {
         return rc;
     }
     for (int i = 0; i < HO_OBJECTIVES_MAX; i++) {
@@ -234,12 +235,6 @@ ho_status ho_dispatch_resume(ho_dispatch *d, int64_t now_ns, ho_err *err)
     if (!d->config.deterministic) {
         for (int64_t i = 0; i < told_count; i++) {
             ho_dispatch_weigh(d, told[i]->number);
-        }
-    }
-    for (int64_t i = 0; i < l.count; i++) { /* ended trials need their configuration no more */
-        if (d->slot[i].state >= HO_TRIAL_COMPLETE) {
-            free(d->slot[i].config);
-            d->slot[i].config = NULL;
         }
     }
     while (d->prefix < d->proposed && d->slot[d->prefix].state >= HO_TRIAL_COMPLETE) {

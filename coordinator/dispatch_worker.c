@@ -264,7 +264,7 @@ ho_status ho_dispatch_report(ho_dispatch *d, int64_t worker, const ho_report_in 
     if (!report->scored || report->step <= 0) {
         return HO_OK;
     }
-    if (slot->fits) {
+    if (slot->fits && slot->ask >= 0) { /* a retest runs to its end */
         slot->reported = true;
         rc = ho_pruner_report(d->pruner, report->number, report->step, report->value, &decision,
                               err);

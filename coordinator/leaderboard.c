@@ -9,6 +9,21 @@
 
 #include "coordinator/output.h"
 
+static ho_status print_retest(FILE *out, ho_store *store, ho_err *err)
+{
+    sqlite3_stmt *statement = NULL;
+    ho_status rc = HO_OK;
+    bool any = sqlite3_prepare_v2(ho_store_db(store), "SELECT 1 FROM retest", -1, &statement,
+                                  NULL) == SQLITE_OK &&
+               sqlite3_step(statement) == SQLITE_ROW;
+    (void)sqlite3_finalize(statement);
+    if (any) {
+        rc = ho_output_query(out, ho_store_db(store), "SELECT * FROM retest", HO_OUTPUT_TABLE,
+                             "\nThe best again, with fresh seeds:", err);
+    }
+    return rc;
+}
+
 ho_status ho_leaderboard_print(FILE *out, ho_store *store, int count, ho_err *err)
 {
     char sql[1200];
@@ -25,7 +40,8 @@ ho_status ho_leaderboard_print(FILE *out, ho_store *store, int count, ho_err *er
         "THEN 3 "
         "ELSE 4 END FROM baseline_total) ORDER BY part, place",
         count);
-    return ho_output_query(out, ho_store_db(store), sql, HO_OUTPUT_TABLE, NULL, err);
+    ho_status rc = ho_output_query(out, ho_store_db(store), sql, HO_OUTPUT_TABLE, NULL, err);
+    return rc == HO_OK ? print_retest(out, store, err) : rc;
 }
 
 static double column_real(sqlite3_stmt *statement, int column)

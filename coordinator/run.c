@@ -260,8 +260,11 @@ static ho_dispatch_config dispatch_config(const run *r, bool listening)
         .replicates = (int)ho_settings_i64(s, HO_KEY_STUDY_REPLICATES),
         .seeds = (int)ho_settings_i64(s, HO_KEY_STUDY_SEEDS),
         .enqueued = study->enqueue_count,
+        .retest = ho_settings_i64(s, HO_KEY_STUDY_FINAL_RETEST),
         .objectives = study->objective_count,
     };
+    int64_t seeds = ho_settings_i64(s, HO_KEY_STUDY_RETEST_SEEDS);
+    c.retest_times = (seeds + c.seeds - 1) / c.seeds; /* a trial trains `seeds` agents a fold */
     c.adopt_ns = listening ? c.heartbeat_timeout_ns : 0;
     for (int i = 0; i < study->objective_count; i++) {
         c.direction[i] = study->objective[i].direction;

@@ -578,7 +578,8 @@ static int bind_row(sqlite3_stmt *statement, const ho_store_row *row)
     int rc = SQLITE_OK;
     for (int i = 0; i < row->count && rc == SQLITE_OK; i++) {
         const value *v = &row->values[i];
-        const char *bytes = (const char *)row + v->as.offset;
+        bool tail = v->type == VALUE_TEXT || v->type == VALUE_BLOB;
+        const char *bytes = tail ? (const char *)row + v->as.offset : NULL;
         switch (v->type) {
         case VALUE_NULL:
             rc = sqlite3_bind_null(statement, i + 1);

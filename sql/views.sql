@@ -17,7 +17,7 @@ FROM (SELECT row_number() OVER (ORDER BY coalesce(t.violation, 0) > 0, coalesce(
       FROM trial t
       JOIN trial_value v ON v.trial = t.number AND v.objective = 0
       JOIN objective o ON o.id = 0
-      WHERE t.state = 'COMPLETE' AND v.value IS NOT NULL) r
+      WHERE t.state = 'COMPLETE' AND v.value IS NOT NULL AND t.source <> 'retest') r
 LEFT JOIN fold_result f ON f.trial = r.trial AND f.fold = -1
 GROUP BY r.rank
 ORDER BY r.rank;
@@ -27,6 +27,19 @@ CREATE VIEW baseline_total AS
 SELECT policy, avg(sharpe) AS sharpe, avg(total_return) AS total_return,
        min(max_drawdown) AS max_drawdown, avg(trades) AS trades, avg(total_pnl) AS total_pnl
 FROM baseline WHERE fold = -1 GROUP BY policy;
+
+-- The final retest: what became of the best trials with fresh seeds. shrinkage: how much worse the
+-- mean is than what made the trial one of the best.
+CREATE VIEW retest AS
+SELECT t.parent AS trial, b.value AS value, count(v.value) AS retests, avg(v.value) AS mean,
+       min(v.value) AS lowest, max(v.value) AS highest,
+       (b.value - avg(v.value)) * o.direction AS shrinkage
+FROM trial t
+JOIN trial_value v ON v.trial = t.number AND v.objective = 0
+JOIN trial_value b ON b.trial = t.parent AND b.objective = 0
+JOIN objective o ON o.id = 0
+WHERE t.source = 'retest' AND t.state = 'COMPLETE'
+GROUP BY t.parent ORDER BY b.value * o.direction DESC;
 
 -- One row: how far the study is.
 CREATE VIEW study_progress AS
@@ -41,7 +54,7 @@ SELECT s.name, s.state, s.reason, s.trials AS asked,
        (SELECT value FROM leaderboard WHERE rank = 1) AS best_value,
        sum(t.train_s) AS train_s,
        min(t.started_ns) AS first_start_ns, max(t.finished_ns) AS last_finish_ns
-FROM study s LEFT JOIN trial t;
+FROM study s LEFT JOIN trial t ON t.source <> 'retest';
 
 -- One row a worker, those here first.
 CREATE VIEW worker_load AS

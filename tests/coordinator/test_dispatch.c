@@ -751,6 +751,38 @@ static void a_finite_space_ends_the_study(void **state)
     world_free(w);
 }
 
+static void the_best_are_run_again_at_the_end_and_only_once(void **state)
+{
+    (void)state;
+    world *w = world_make_of(fixture_toml, 6);
+    w->config.retest = 2;
+    w->config.retest_times = 3;
+    start(w);
+    (void)join(w, 4);
+    finish(w, 0); /* a trial's value is its number */
+    assert_int_equal(fixture_count(w->store, "SELECT count(*) FROM trial"), 12);
+    assert_int_equal(
+        fixture_count(w->store,
+                      "SELECT count(*) FROM trial WHERE source = 'retest' AND parent IN (4, 5)"),
+        6);
+    assert_int_equal(fixture_count(w->store, "SELECT count(*) FROM leaderboard"), 6);
+    assert_int_equal(fixture_count(w->store, "SELECT count(*) FROM retest WHERE retests = 3"), 2);
+    assert_int_equal(fixture_count(w->store,
+                                   "SELECT count(*) FROM trial WHERE source = 'retest' AND "
+                                   "told_order IS NOT NULL"),
+                     0);
+    w->config.trials = 8; /* more trials: the sampler goes on where it was */
+    crash_and_restart(w);
+    (void)join(w, 4);
+    finish(w, 0);
+    assert_int_equal(fixture_count(w->store, "SELECT count(*) FROM trial WHERE source = 'sampler'"),
+                     8);
+    assert_int_equal(fixture_count(w->store, "SELECT count(DISTINCT config_hash) FROM trial"), 8);
+    assert_int_equal(fixture_count(w->store, "SELECT count(*) FROM trial WHERE source = 'retest'"),
+                     12);
+    world_free(w);
+}
+
 /* optuna 5963: stopping now leaves no RUNNING row behind, and a resume runs those again. */
 static void an_interrupted_study_has_no_running_rows_and_resumes(void **state)
 {
@@ -943,6 +975,7 @@ int main(void)
         cmocka_unit_test(patience_ends_a_study_without_a_new_best),
         cmocka_unit_test(a_timeout_lets_running_trials_end),
         cmocka_unit_test(a_finite_space_ends_the_study),
+        cmocka_unit_test(the_best_are_run_again_at_the_end_and_only_once),
         cmocka_unit_test(an_interrupted_study_has_no_running_rows_and_resumes),
         cmocka_unit_test(a_drain_starts_nothing_new),
         cmocka_unit_test(nothing_new_is_leased_while_the_store_is_paused),

@@ -229,6 +229,17 @@ class Run(harness.SystemTest):
         done = self.hyperopt("run", "o.toml", "--database", "o.db", code=1)
         self.assertIn("other objectives", done.stderr)
 
+    def test_the_best_are_run_again_with_fresh_seeds(self):
+        self.write(study_text(trials=4, study="final_retest = 2\nretest_seeds = 2"))
+        done = self.hyperopt("run", "t.toml")
+        self.assertIn("fresh seeds", done.stdout)
+        self.assertEqual(self.one("SELECT count(*) FROM trial WHERE source = 'retest'"), 4)
+        self.assertEqual(self.one("SELECT count(*) FROM leaderboard"), 4)
+        # the same parameters, other random numbers
+        self.assertEqual(self.one("SELECT count(*) FROM trial a JOIN trial b ON b.number = a.parent "
+                                  "WHERE a.config_hash <> b.config_hash"), 0)
+        self.assertGreater(self.one("SELECT count(DISTINCT returns) FROM fold_result WHERE fold = 0"), 4)
+
     def test_every_command_has_help_with_examples(self):
         names = re.findall(r"^  ([a-z-]+)  +\S", self.hyperopt("--help").stdout, re.M)
         self.assertIn("run", names)
