@@ -16,22 +16,22 @@ CREATE TABLE study (
     name            TEXT NOT NULL,           -- [study] name
     uuid            TEXT NOT NULL UNIQUE,    -- random, 32 hex digits; names the study in messages
     program         TEXT NOT NULL,           -- version of hyperopt that wrote last
-    created_ns      INTEGER NOT NULL,
+    created_ns      INTEGER NOT NULL,        -- first `run`
     changed_ns      INTEGER NOT NULL,        -- last change of this row
     state           TEXT NOT NULL CHECK (state IN (
                         'new', 'running', 'finished', 'interrupted', 'failed')),
     reason          TEXT,                    -- why it ended: trials, timeout, patience, exhausted, ...
     seed            INTEGER NOT NULL,        -- [study] seed
     trials          INTEGER NOT NULL,        -- asked for in all, with every `run --trials N`
-    deterministic   INTEGER NOT NULL CHECK (deterministic IN (0, 1)),
+    deterministic   INTEGER NOT NULL CHECK (deterministic IN (0, 1)),  -- [study] deterministic
     toml            TEXT NOT NULL,           -- the study file as read (the last accepted one)
     toml_path       TEXT NOT NULL,           -- where it lay
     settings        TEXT NOT NULL,           -- [derived] JSON: effective settings by dotted key
-    data_path       TEXT NOT NULL,
+    data_path       TEXT NOT NULL,           -- first market file, as found
     data_sha256     TEXT NOT NULL,           -- of the market data's bytes
     bars            INTEGER NOT NULL,        -- T
     first_bar_ns    INTEGER NOT NULL,        -- open of the first bar that may be traded
-    last_bar_ns     INTEGER NOT NULL,
+    last_bar_ns     INTEGER NOT NULL,        -- open of the last bar
     sessions_per_year REAL NOT NULL,         -- 252, or 365 round the clock
     initial_capital REAL NOT NULL,           -- money
     prior_trials    INTEGER NOT NULL DEFAULT 0, -- tried in studies that this one was started from
@@ -55,9 +55,9 @@ CREATE TABLE study_constraint (
 -- Walk-forward folds. Written with the study.
 CREATE TABLE fold (
     id               INTEGER PRIMARY KEY,    -- from 0; -1 is the holdout (test_* only)
-    train_begin      INTEGER, train_end      INTEGER,
-    validation_begin INTEGER, validation_end INTEGER,
-    test_begin       INTEGER NOT NULL, test_end INTEGER NOT NULL,
+    train_begin      INTEGER, train_end      INTEGER,   -- bars; what agents learn from
+    validation_begin INTEGER, validation_end INTEGER,   -- bars; reports, early stopping, pruning
+    test_begin       INTEGER NOT NULL, test_end INTEGER NOT NULL,  -- bars; run once, at the end
     test_begin_ns    INTEGER NOT NULL,       -- [derived] open of the first test bar
     test_end_ns      INTEGER NOT NULL        -- [derived] open of the last test bar
 ) STRICT;
@@ -67,8 +67,8 @@ CREATE TABLE fold (
 CREATE TABLE param_space (
     id        INTEGER PRIMARY KEY,           -- from 0
     name      TEXT NOT NULL,                 -- dotted key, "dqn.learning_rate"
-    kind      TEXT NOT NULL CHECK (kind IN ('float', 'int', 'choice')),
-    log       INTEGER NOT NULL CHECK (log IN (0, 1)),
+    kind      TEXT NOT NULL CHECK (kind IN ('float', 'int', 'choice')),  -- of the distribution
+    log       INTEGER NOT NULL CHECK (log IN (0, 1)),  -- 1: drawn on a log scale
     low       REAL, high REAL,               -- inclusive; NULL for a choice
     step      REAL,                          -- NULL: continuous, or a choice
     choices   TEXT,                          -- JSON array of the choices, typed; NULL for numbers
@@ -98,7 +98,7 @@ CREATE TABLE trial (
     worker      INTEGER REFERENCES worker (id),  -- the holder, or the last one
     created_ns  INTEGER NOT NULL,            -- proposed
     started_ns  INTEGER,                     -- newest lease
-    finished_ns INTEGER,
+    finished_ns INTEGER,                     -- result taken
     violation   REAL,                        -- sum of constraint violations; 0 feasible
     constraints TEXT,                        -- JSON: one number a constraint, > 0 violated
     epochs      INTEGER,                     -- done by the slowest lane
@@ -175,7 +175,7 @@ CREATE TABLE fold_result (
     longest_flat         REAL, -- bars; longest run without a position
     flags   INTEGER NOT NULL,                -- 1 ruined, 2 drawdown not recovered, 4 VaR tail too small,
                                              -- 8 under 30 days, 16 NaN dropped, 32 open at the end
-    reasons TEXT,
+    reasons TEXT,                            -- JSON {metric: reason} of the NULL ones
     random_percentile REAL,                  -- share of random policies that did worse, or NULL
     returns BLOB,                            -- simple return of each session of the window, float64
                                              -- little-endian; NULL for fold -1 (the folds in order)
@@ -234,15 +234,15 @@ CREATE TABLE epoch_stat (
     reward_mean REAL, reward_std REAL,       -- per environment step
     sharpe      REAL,                        -- mean / deviation of the epoch's step returns on equity
     loss        REAL,                        -- mean over the epoch's updates
-    grad_norm   REAL,
+    grad_norm   REAL,                        -- before clipping, mean over the epoch's updates
     q_mean      REAL,                        -- DQN
     td_error    REAL,                        -- DQN, mean of |td error|
     epsilon     REAL,                        -- exploring share of the actions
-    learning_rate REAL,
+    learning_rate REAL,                      -- at the end of the epoch
     kl          REAL,                        -- PPO
     entropy     REAL,                        -- PPO, nats
     explained_variance REAL,                 -- PPO
-    curiosity_loss REAL,
+    curiosity_loss REAL,                     -- of the curiosity networks, mean over the updates
     replay_fill INTEGER,                     -- transitions in the ring
     validation  REAL,                        -- first objective's metric on the validation window, or NULL
     guard       INTEGER,                     -- 0 none, 1 loss, 2 gradient, 3 vanished, 4 Q
@@ -254,11 +254,11 @@ CREATE TABLE report (
     trial       INTEGER NOT NULL REFERENCES trial (number),
     step        INTEGER NOT NULL,            -- epochs done (or folds done, when folds are raced)
     value       REAL,                        -- first objective on the validation windows; NULL: undefined
-    at_ns       INTEGER NOT NULL,
+    at_ns       INTEGER NOT NULL,            -- arrived
     rung        INTEGER,                     -- of the pruner; NULL: no decision at this step
     competitors INTEGER,                     -- values compared with
     threshold   REAL,                        -- the value to reach
-    verdict     TEXT CHECK (verdict IN ('keep', 'prune', 'pause')),
+    verdict     TEXT CHECK (verdict IN ('keep', 'prune', 'pause')),  -- pause: may be promoted later; NULL: no decision
     why         TEXT,                        -- the decision in one line
     PRIMARY KEY (trial, step)
 ) STRICT, WITHOUT ROWID;
@@ -266,7 +266,7 @@ CREATE TABLE report (
 -- Validation value of each fold behind a report (mean over seeds). Written with it.
 CREATE TABLE fold_report (
     trial INTEGER NOT NULL REFERENCES trial (number),
-    step  INTEGER NOT NULL,
+    step  INTEGER NOT NULL,                  -- as in report
     fold  INTEGER NOT NULL,                  -- from 0
     value REAL,                              -- first objective; NULL: undefined
     PRIMARY KEY (trial, step, fold)
@@ -274,13 +274,13 @@ CREATE TABLE fold_report (
 
 -- Workers seen. Written at hello, at bye and when one is given up.
 CREATE TABLE worker (
-    id            INTEGER PRIMARY KEY,
+    id            INTEGER PRIMARY KEY,       -- from 1, never used again
     name          TEXT NOT NULL,             -- host-pid-device, unique while it lives
-    host          TEXT NOT NULL,
-    pid           INTEGER NOT NULL,
+    host          TEXT NOT NULL,             -- its machine
+    pid           INTEGER NOT NULL,          -- on its machine
     device        TEXT NOT NULL,             -- GPU name, or "cpu"
-    device_uuid   TEXT,
-    backend       TEXT NOT NULL CHECK (backend IN ('cpu', 'cuda')),
+    device_uuid   TEXT,                      -- of the GPU; NULL: cpu
+    backend       TEXT NOT NULL CHECK (backend IN ('cpu', 'cuda')),  -- what computes
     version       TEXT NOT NULL,             -- of the program
     lanes         INTEGER NOT NULL,          -- capacity, agents at once
     local         INTEGER NOT NULL CHECK (local IN (0, 1)),  -- started by this coordinator
@@ -293,50 +293,50 @@ CREATE TABLE worker (
 
 -- What happened that a person may ask about later. Written with its cause.
 CREATE TABLE event (
-    id     INTEGER PRIMARY KEY,
-    at_ns  INTEGER NOT NULL,
+    id     INTEGER PRIMARY KEY,              -- in order
+    at_ns  INTEGER NOT NULL,                 -- when
     kind   TEXT NOT NULL,                    -- start, resume, change, requeue, late, lost, refuse, pause, ...
-    trial  INTEGER,
-    attempt INTEGER,
-    worker INTEGER,
-    text   TEXT NOT NULL
+    trial  INTEGER,                          -- NULL: none
+    attempt INTEGER,                         -- NULL: none
+    worker INTEGER,                          -- NULL: none
+    text   TEXT NOT NULL                     -- for people
 ) STRICT;
 CREATE INDEX event_by_trial ON event (trial) WHERE trial IS NOT NULL;
 
 -- Files beside the database. Written when a file is whole on disk; deleted ones keep their row.
 CREATE TABLE artifact (
-    id         INTEGER PRIMARY KEY,
+    id         INTEGER PRIMARY KEY,          -- in order of writing
     trial      INTEGER NOT NULL REFERENCES trial (number),
     fold       INTEGER,                      -- NULL: of the whole trial
-    seed       INTEGER,
+    seed       INTEGER,                      -- seed index; NULL: of the whole trial
     kind       TEXT NOT NULL CHECK (kind IN (
                    'weights', 'actions', 'checkpoint', 'bar_returns', 'trades')),
     attempt    INTEGER NOT NULL,             -- that wrote it
     path       TEXT NOT NULL,                -- relative to the artifact folder
     size       INTEGER NOT NULL,             -- bytes
-    sha256     TEXT NOT NULL,
-    created_ns INTEGER NOT NULL,
+    sha256     TEXT NOT NULL,                -- of the file's bytes, hex
+    created_ns INTEGER NOT NULL,             -- whole on disk
     deleted_ns INTEGER                       -- NULL: still there
 ) STRICT;
 CREATE INDEX artifact_by_trial ON artifact (trial);
 
 -- Every look at the holdout. Written by `hyperopt holdout`.
 CREATE TABLE holdout_look (
-    id           INTEGER PRIMARY KEY,
-    at_ns        INTEGER NOT NULL,
+    id           INTEGER PRIMARY KEY,        -- in order
+    at_ns        INTEGER NOT NULL,           -- when; the seeds of one look share it
     trial        INTEGER NOT NULL REFERENCES trial (number),
-    seed         INTEGER NOT NULL,
+    seed         INTEGER NOT NULL,           -- seed index, from 0
     refit        INTEGER NOT NULL CHECK (refit IN (0, 1)),  -- 1: agents trained on all before it
     user         TEXT NOT NULL,              -- login name
-    sharpe       REAL, total_return REAL, max_drawdown REAL, trades REAL,
+    sharpe       REAL, total_return REAL, max_drawdown REAL, trades REAL,  -- as in fold_result
     metrics      TEXT NOT NULL,              -- JSON, every metric
     returns      BLOB                        -- as in fold_result
 ) STRICT;
 
 -- Overfitting statistics. Written when a run ends; the newest row counts.
 CREATE TABLE overfit (
-    id         INTEGER PRIMARY KEY,
-    at_ns      INTEGER NOT NULL,
+    id         INTEGER PRIMARY KEY,          -- in order
+    at_ns      INTEGER NOT NULL,             -- when it was computed
     trial      INTEGER REFERENCES trial (number),  -- the best one
     trials     INTEGER NOT NULL,             -- N: every configuration evaluated, pruned and failed ones too
     sharpe     REAL,                         -- of the best, per session, not annualised
@@ -346,7 +346,7 @@ CREATE TABLE overfit (
     dsr        REAL,                         -- the same above sharpe_zero (deflated)
     min_track_sessions REAL,                 -- minimum track record length at 95 %
     pbo        REAL,                         -- probability of backtest overfitting (CSCV)
-    pbo_splits INTEGER,
+    pbo_splits INTEGER,                      -- ways to halve the sessions that PBO rests on
     null_p     REAL,                         -- share of permuted studies with a better best; `null-test`
     notes      TEXT                          -- why a number is NULL
 ) STRICT;
