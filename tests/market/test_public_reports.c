@@ -177,6 +177,34 @@ static void a_feature_of_longer_bars_does_not_change_with_later_bars(void **stat
     free(text);
 }
 
+/* backtesting.py (resampled days): Saturdays and Sundays became bars, empty or of one trade. */
+static void no_bar_is_made_where_nothing_traded(void **state)
+{
+    (void)state;
+    enum { WEEK_H = 168 };
+    char *text = malloc(1 << 20);
+    assert_non_null(text);
+    size_t used = (size_t)snprintf(text, 1 << 20, HEAD);
+    for (int hour = 0; hour < 6 * WEEK_H; ++hour) { /* from Sunday 22:00 to Friday 22:00 UTC */
+        if (hour % WEEK_H < 120) {
+            used += (size_t)snprintf(text + used, (1 << 20) - used, "%d,1,2,1,2,3\n",
+                                     1704664800 + 3600 * hour);
+        }
+    }
+    static const char *const bars[] = {"bar=1d", "bar=4h", "bar=1w", ""};
+    static const int64_t count[] = {6 * 5, 6 * 35 - 1, 5, 6 * 120}; /* the last: not over */
+    for (int i = 0; i < 4; ++i) {
+        loaded l = load_good(text, bars[i]);
+        assert_int_equal(l.bars.count, count[i]);
+        for (int64_t t = 0; t < l.bars.count; ++t) {
+            assert_true(l.bars.ohlcv[5 * t + 4] >= 3.0);
+            assert_true(i != 0 || l.bars.ohlcv[5 * t + 4] == 72.0);
+        }
+        loaded_free(&l);
+    }
+    free(text);
+}
+
 /* rotki 7114, ccxt 8379: seconds taken for milliseconds and the reverse. */
 static void an_epoch_in_any_unit_is_the_same_instant(void **state)
 {
@@ -376,6 +404,7 @@ int main(void)
         cmocka_unit_test(a_skipped_hour_is_refused_with_the_mend),
         cmocka_unit_test(days_over_a_clock_change_come_once),
         cmocka_unit_test(a_feature_of_longer_bars_does_not_change_with_later_bars),
+        cmocka_unit_test(no_bar_is_made_where_nothing_traded),
         cmocka_unit_test(an_epoch_in_any_unit_is_the_same_instant),
         cmocka_unit_test(the_machines_zone_changes_nothing),
         cmocka_unit_test(prices_at_or_below_zero_are_bars_like_others),
