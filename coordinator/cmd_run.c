@@ -56,6 +56,8 @@ int ho_cmd_run(int argc, char **argv)
         {"insecure", 0, HO_OPTION_FLAG, &o.insecure, NULL,
          "listen beyond this machine without CURVE", 0, 0},
         {"no-local", 0, HO_OPTION_FLAG, &o.no_local, NULL, "start no local worker", 0, 0},
+        {"linger", 0, HO_OPTION_FLAG, &o.linger, NULL,
+         "stay after the end until a signal, and send late workers home", 0, 0},
         {"quiet", 'q', HO_OPTION_FLAG, &o.quiet, NULL, "no progress", 0, 0},
     };
     const ho_usage usage = {

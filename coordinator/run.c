@@ -406,6 +406,10 @@ static ho_status serve(run *r, ho_run_end *end, ho_err *err)
         *err = second;
         rc = last;
     }
+    if (rc == HO_OK && r->options->linger) {
+        ho_log(HO_LOG_INFO, "run", "the study has ended (%s); staying until a signal", end->reason);
+        ho_server_linger(r->server);
+    }
     return rc;
 }
 
@@ -433,7 +437,7 @@ ho_status ho_run(const ho_run_options *options, ho_run_end *end, ho_err *err)
         (rc = open_store(&r, end, err)) != HO_OK) {
         goto out;
     }
-    if (is_over(&r)) {
+    if (is_over(&r) && !options->linger) {
         end->nothing_to_do = true;
         (void)snprintf(end->reason, sizeof end->reason, "%s", r.info.reason);
         goto out;

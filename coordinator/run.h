@@ -19,6 +19,7 @@ typedef struct ho_run_options {
     const ho_option_list *set;
     const char *listen, *curve; /* NULL: the study says */
     bool insecure, no_local, cpu, allow_change, quiet;
+    bool linger;     /* stay after the end until a signal, for those who restart what exits */
     int64_t workers; /* local ones; 0: the study says */
     /* Asked now and then while it runs; true: let running trials end, then stop, to be resumed
      * later (`serve`). May be NULL. */

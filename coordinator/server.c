@@ -420,3 +420,22 @@ ho_status ho_server_run(ho_server *s, ho_err *err)
     }
     return rc;
 }
+
+void ho_server_linger(ho_server *s)
+{
+    int interrupts = s->interrupts;
+
+    while (s->interrupts == interrupts) {
+        int64_t now_ns = 0;
+        poll_once(s, false);
+        read_messages(s);
+        now_ns = ho_clock_ns();
+        reap(s, now_ns);
+        (void)tend_clients(s, now_ns);
+        if (s->options.progress) {
+            ho_dispatch_view view;
+            ho_dispatch_look(s->dispatch, &view);
+            s->options.progress(&view, now_ns, s->options.user);
+        }
+    }
+}

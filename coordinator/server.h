@@ -50,6 +50,10 @@ void ho_server_set_local(ho_server *server, ho_local *local);
  * (err says why). HO_ESTORE: the database refuses. */
 ho_status ho_server_run(ho_server *server, ho_err *err);
 
+/* After ho_server_run: stays, answers progress calls, and sends workers that come late home, until a
+ * signal comes. */
+void ho_server_linger(ho_server *server);
+
 /* Sums over the workers that are here, from their last messages. */
 ho_worker_load ho_server_load(const ho_server *server);
 
