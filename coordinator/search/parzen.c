@@ -25,7 +25,8 @@ ho_status ho_parzen_init(ho_parzen *parzen, int params, const ho_dim *dim, doubl
     parzen->choice_prior = choice_prior;
     parzen->active = calloc(n, sizeof *parzen->active);
     parzen->log_miss = calloc(n, sizeof *parzen->log_miss);
-    if (!parzen->active || !parzen->log_miss) {
+    parzen->stale = calloc(n, sizeof *parzen->stale);
+    if (!parzen->active || !parzen->log_miss || !parzen->stale) {
         ho_parzen_free(parzen);
         return ho_err_set(err, HO_ENOMEM, "out of memory for the Parzen estimator");
     }
@@ -44,6 +45,7 @@ void ho_parzen_free(ho_parzen *parzen)
     free(parzen->order);
     free(parzen->active);
     free(parzen->log_miss);
+    free(parzen->stale);
     memset(parzen, 0, sizeof *parzen);
 }
 
@@ -132,6 +134,75 @@ static int64_t position(const ho_parzen *z, int p, int64_t slot)
     return i;
 }
 
+/* Sets the width of one numeric kernel, and what follows from it, if it changed. */
+static void set_width(ho_parzen *z, int p, int64_t slot, double sigma)
+{
+    int64_t i = p * z->room + slot;
+    const ho_dim *dim = &z->dim[p];
+    double score = sigma, mean = z->at[i];
+
+    if (z->sigma[i] == sigma) {
+        return;
+    }
+    z->sigma[i] = sigma;
+    if (dim->stepped) {
+        double low, high, value = ho_dim_from_unit(dim, mean);
+
+        ho_dim_cell(dim, value, &low, &high);
+        low = (high - low) / (dim->high - dim->low);
+        score = sqrt(sigma * sigma + low * low / 12.0);
+    }
+    z->inverse[i] = (float)(1.0 / score);
+    z->log_norm[i] = (float)-log(score * 2.5066282746310002 *
+                                 ho_gauss_mass(-mean / score, (1.0 - mean) / score));
+}
+
+/* The narrowest kernel among n. */
+static double least_width(const ho_parzen *z, int64_t n)
+{
+    return 1.0 / fmin(WIDTH_CAP, z->sharpness * (2.0 + (double)n));
+}
+
+/* The neighbour rule for the kernel at one place of the order. */
+static void refresh_place(ho_parzen *z, int p, int64_t place)
+{
+    const int64_t *order = &z->order[p * z->room];
+    const double *at = &z->at[p * z->room];
+    int64_t n = z->active[p];
+    double x, left, right, sigma;
+
+    if (place < 0 || place >= n) {
+        return;
+    }
+    x = at[order[place]];
+    left = place > 0 ? x - at[order[place - 1]] : x;
+    right = place + 1 < n ? at[order[place + 1]] - x : 1.0 - x;
+    sigma = fmax(left, right);
+    if (n >= 2 && place == 0) {
+        sigma = right;
+    }
+    if (n >= 2 && place == n - 1) {
+        sigma = left;
+    }
+    set_width(z, p, order[place], fmin(fmax(sigma, least_width(z, n)), 1.0));
+}
+
+/* After a change at one place: its neighbours, or, while the least width still moves, everything.
+ */
+static void moved(ho_parzen *z, int p, int64_t place)
+{
+    if (z->dim[p].choices > 0) {
+        return;
+    }
+    if (least_width(z, z->active[p] - 1) > 1.0 / WIDTH_CAP) {
+        z->stale[p] = true;
+        return;
+    }
+    for (int64_t i = place - 2; i <= place + 2; i++) {
+        refresh_place(z, p, i);
+    }
+}
+
 ho_status ho_parzen_add(ho_parzen *z, int64_t row, const double *config, ho_err *err)
 {
     int64_t slot = z->count;
@@ -156,9 +227,9 @@ ho_status ho_parzen_add(ho_parzen *z, int64_t row, const double *config, ho_err 
         memmove(&order[place + 1], &order[place], (size_t)(z->active[p] - place) * sizeof *order);
         order[place] = slot;
         z->active[p]++;
+        moved(z, p, place);
     }
     z->count++;
-    z->stale = true;
     return HO_OK;
 }
 
@@ -178,6 +249,7 @@ void ho_parzen_remove(ho_parzen *z, int64_t row)
             z->active[p]--;
             memmove(&order[place], &order[place + 1],
                     (size_t)(z->active[p] - place) * sizeof *order);
+            moved(z, p, place);
         }
         if (slot == last) {
             continue;
@@ -193,53 +265,6 @@ void ho_parzen_remove(ho_parzen *z, int64_t row)
     }
     z->row[slot] = z->row[last];
     z->count--;
-    z->stale = true;
-}
-
-/* Sets the width of one numeric kernel, and what follows from it, if it changed. */
-static void set_width(ho_parzen *z, int p, int64_t slot, double sigma)
-{
-    int64_t i = p * z->room + slot;
-    const ho_dim *dim = &z->dim[p];
-    double score = sigma, mean = z->at[i];
-
-    if (z->sigma[i] == sigma) {
-        return;
-    }
-    z->sigma[i] = sigma;
-    if (dim->stepped) {
-        double low, high, value = ho_dim_from_unit(dim, mean);
-
-        ho_dim_cell(dim, value, &low, &high);
-        low = (high - low) / (dim->high - dim->low);
-        score = sqrt(sigma * sigma + low * low / 12.0);
-    }
-    z->inverse[i] = (float)(1.0 / score);
-    z->log_norm[i] = (float)-log(score * 2.5066282746310002 *
-                                 ho_gauss_mass(-mean / score, (1.0 - mean) / score));
-}
-
-static void refresh_numeric(ho_parzen *z, int p)
-{
-    const int64_t *order = &z->order[p * z->room];
-    const double *at = &z->at[p * z->room];
-    int64_t n = z->active[p];
-    double least = 1.0 / fmin(WIDTH_CAP, z->sharpness * (2.0 + (double)n));
-
-    for (int64_t k = 0; k < n; k++) {
-        double x = at[order[k]];
-        double left = k > 0 ? x - at[order[k - 1]] : x;
-        double right = k + 1 < n ? at[order[k + 1]] - x : 1.0 - x;
-        double sigma = fmax(left, right);
-
-        if (n >= 2 && k == 0) {
-            sigma = right;
-        }
-        if (n >= 2 && k == n - 1) {
-            sigma = left;
-        }
-        set_width(z, p, order[k], fmin(fmax(sigma, least), 1.0));
-    }
 }
 
 static void refresh_choice(ho_parzen *z, int p)
@@ -256,29 +281,29 @@ static void refresh_choice(ho_parzen *z, int p)
 
 void ho_parzen_refresh(ho_parzen *z, const double *weight)
 {
-    double total = 1.0;
+    double total = 1.0, log_total;
 
-    for (int p = 0; p < z->params && z->stale; p++) {
+    for (int p = 0; p < z->params; p++) {
         if (z->dim[p].choices > 0) {
             refresh_choice(z, p);
-        } else {
-            refresh_numeric(z, p);
+        } else if (z->stale[p]) {
+            for (int64_t place = 0; place < z->active[p]; place++) {
+                refresh_place(z, p, place);
+            }
+            z->stale[p] = false;
         }
     }
-    z->stale = false;
     for (int64_t k = 0; k < z->count; k++) {
         total += weight ? weight[k] : 1.0;
     }
+    log_total = log(total);
     for (int64_t k = 0; k < z->count; k++) {
-        z->factor[k] = 0.0;
+        z->factor[k] = (weight ? log(weight[k]) : 0.0) - log_total;
     }
     for (int p = 0; p < z->params; p++) {
         for (int64_t k = 0; k < z->count; k++) {
             z->factor[k] += (double)z->log_norm[p * z->room + k];
         }
-    }
-    for (int64_t k = 0; k < z->count; k++) {
-        z->factor[k] += log((weight ? weight[k] : 1.0) / total);
     }
     z->prior = 1.0 / total;
 }

@@ -11,8 +11,9 @@
  * prior there. A choice matches with (K+1)/(K+C), else 1/(K+C), where the count of rows behind K is
  * divided by choice_prior.
  *
- * Adding and removing a row costs O(P log n + n) moves; widths are brought up to date lazily by
- * ho_parzen_refresh, which recomputes only normalisers whose width changed. */
+ * Adding and removing a row moves O(P n) bytes of order and recomputes the widths and normalisers
+ * of its neighbours only; while kernels are few and the least width still depends on their number,
+ * ho_parzen_refresh recomputes all. */
 #ifndef HO_COORDINATOR_SEARCH_PARZEN_H
 #define HO_COORDINATOR_SEARCH_PARZEN_H
 
@@ -38,7 +39,7 @@ typedef struct ho_parzen {
     double prior;     /* weight of the prior, all weights summing to 1 */
     double *log_miss; /* [P] log of mismatch / match, choices */
     double sharpness, choice_prior;
-    bool stale;
+    bool *stale; /* [P] every width has to be recomputed */
 } ho_parzen;
 
 ho_status ho_parzen_init(ho_parzen *parzen, int params, const ho_dim *dim, double sharpness,
