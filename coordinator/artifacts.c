@@ -295,8 +295,10 @@ void ho_artifacts_delete(ho_artifacts *a, int64_t trial, bool weights, int64_t u
     DIR *dir = opendir(folder);
     struct dirent *entry = NULL;
     while (dir && (entry = readdir(dir))) {
-        bool checkpoint = strncmp(entry->d_name, checkpoint_name, sizeof checkpoint_name - 1) == 0;
-        if (entry->d_name[0] == '.' || (!checkpoint && !weights)) {
+        const char *name = entry->d_name;
+        bool doomed = weights ? strstr(name, ".safetensors") != NULL
+                              : strncmp(name, checkpoint_name, sizeof checkpoint_name - 1) == 0;
+        if (name[0] == '.' || !doomed) {
             continue;
         }
         (void)snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);

@@ -37,7 +37,7 @@ ho_status ho_artifacts_chunk(ho_artifacts *artifacts, int64_t trial, int32_t att
 ho_status ho_artifacts_open_checkpoint(ho_artifacts *artifacts, int64_t trial, int *fd,
                                        uint64_t *size, char sha256[65], ho_err *err);
 
-/* Deletes a trial's checkpoints (it has ended), or its weights too. */
+/* Deletes a trial's checkpoints (it has ended), or its weights (it is not kept). */
 void ho_artifacts_delete(ho_artifacts *artifacts, int64_t trial, bool weights, int64_t unix_ns);
 
 #ifdef __cplusplus

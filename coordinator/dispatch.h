@@ -65,6 +65,7 @@ typedef struct ho_dispatch_config {
     int seeds;            /* agents a fold */
     int64_t retest;       /* the best trials to run again at the end */
     int64_t retest_times; /* how often each */
+    bool no_epochs;       /* store.epochs = "none": no per-epoch rows */
     int64_t enqueued;     /* configurations the sampler was given to try first */
     int objectives;
     int direction[HO_OBJECTIVES_MAX];
@@ -128,6 +129,8 @@ typedef struct ho_report_in {
     int folds;
     const double *fold_value;  /* [folds] first objective */
     const ho_epoch_stat *stat; /* all lanes merged, or NULL */
+    int64_t parent;            /* population: whose agents it took over since; -1 */
+    const double *config;      /* [P] what it trains on with; with a parent */
 } ho_report_in;
 
 /* HO_EINVAL: a number never leased to it (an offence). Late reports are dropped quietly. */

@@ -254,7 +254,14 @@ ho_status ho_dispatch_report(ho_dispatch *d, int64_t worker, const ho_report_in 
     if (slot->state != HO_TRIAL_RUNNING) { /* paused, and the message crossed */
         return HO_OK;
     }
-    if (report->stat) {
+    if (report->parent >= 0 && report->config && ho_dispatch_slot(d, report->parent)) {
+        rc = ho_store_put_evolution(d->store, report->number, report->step, report->parent,
+                                    report->config, d->space->count);
+        if (rc != HO_OK) {
+            return rc;
+        }
+    }
+    if (report->stat && !d->config.no_epochs) {
         double value = report->scored ? report->value[0] : NAN;
         if ((rc = ho_store_put_epoch(d->store, report->number, -1, -1, report->stat, value)) !=
             HO_OK) {

@@ -14,6 +14,7 @@
 #include "coordinator/artifacts.h"
 #include "coordinator/change.h"
 #include "coordinator/gpus.h"
+#include "coordinator/keeper.h"
 #include "coordinator/observe.h"
 #include "coordinator/overfit_study.h"
 #include "coordinator/progress.h"
@@ -36,6 +37,7 @@ typedef struct run {
     ho_server *server;
     ho_dispatch *dispatch;
     ho_progress *progress;
+    ho_keeper *keeper;
     ho_observer *observer;
     int64_t trials;   /* target */
     int64_t asked_ns; /* when yield was asked last */
@@ -260,11 +262,16 @@ static ho_dispatch_config dispatch_config(const run *r, bool listening)
         .replicates = (int)ho_settings_i64(s, HO_KEY_STUDY_REPLICATES),
         .seeds = (int)ho_settings_i64(s, HO_KEY_STUDY_SEEDS),
         .enqueued = study->enqueue_count,
+        .no_epochs = strcmp(ho_settings_str(s, HO_KEY_STORE_EPOCHS), "none") == 0,
         .retest = ho_settings_i64(s, HO_KEY_STUDY_FINAL_RETEST),
         .objectives = study->objective_count,
     };
     int64_t seeds = ho_settings_i64(s, HO_KEY_STUDY_RETEST_SEEDS);
     c.retest_times = (seeds + c.seeds - 1) / c.seeds; /* a trial trains `seeds` agents a fold */
+    int64_t members = ho_settings_i64(s, HO_KEY_POPULATION_SIZE);
+    if (members > 0 && c.in_flight == 0) {
+        c.in_flight = members; /* they train side by side */
+    }
     c.adopt_ns = listening ? c.heartbeat_timeout_ns : 0;
     for (int i = 0; i < study->objective_count; i++) {
         c.direction[i] = study->objective[i].direction;
@@ -289,6 +296,7 @@ static void show_progress(const ho_dispatch_view *view, int64_t now_ns, void *us
 
 static void note_trial(const ho_trial_result *result, void *user)
 {
+    ho_keeper_note(((run *)user)->keeper, result, ho_clock_unix_ns());
     ho_observer_trial(((run *)user)->observer, result);
 }
 
@@ -332,6 +340,12 @@ static ho_status start_server(run *r, ho_err *err)
     };
     if ((rc = ho_server_create(&r->server, &options, err)) !=
         HO_OK) { /* blocks signals: before fork */
+        return rc;
+    }
+    if ((rc = ho_keeper_create(
+             &r->keeper, r->store, ho_server_artifacts(r->server),
+             ho_settings_i64(s, HO_KEY_STORE_KEEP_BEST), r->setup.study->objective[0].direction,
+             strcmp(ho_settings_str(s, HO_KEY_STORE_EPOCHS), "kept") == 0, err)) != HO_OK) {
         return rc;
     }
     ho_dispatch_config config = dispatch_config(r, listen != NULL);
@@ -458,6 +472,7 @@ out:
     ho_progress_destroy(&r.progress);
     ho_observer_destroy(&r.observer);
     ho_dispatch_destroy(&r.dispatch);
+    ho_keeper_destroy(&r.keeper);
     ho_server_destroy(&r.server);
     ho_hub_destroy(&r.hub);
     ho_pruner_destroy(&r.pruner);

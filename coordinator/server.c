@@ -190,6 +190,11 @@ void ho_server_set_dispatch(ho_server *server, ho_dispatch *dispatch)
     server->dispatch = dispatch;
 }
 
+struct ho_artifacts *ho_server_artifacts(ho_server *server)
+{
+    return server->artifacts;
+}
+
 void ho_server_set_local(ho_server *server, ho_local *local)
 {
     server->local = local;

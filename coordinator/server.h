@@ -45,13 +45,16 @@ void ho_server_set_dispatch(ho_server *server, ho_dispatch *dispatch);
  * the signals it watches. */
 void ho_server_set_local(ho_server *server, ho_local *local);
 
+/* The artifact folder, for what is kept of ended trials. */
+struct ho_artifacts *ho_server_artifacts(ho_server *server);
+
 /* Serves until the dispatch is done or a second signal comes, then sends the workers home.
  * HO_OK: done. HO_ECANCELLED: interrupted, resumable. HO_ENOWORKER, HO_EDATA: no worker can go on
  * (err says why). HO_ESTORE: the database refuses. */
 ho_status ho_server_run(ho_server *server, ho_err *err);
 
-/* After ho_server_run: stays, answers progress calls, and sends workers that come late home, until a
- * signal comes. */
+/* After ho_server_run: stays, answers progress calls, and sends workers that come late home, until
+ * a signal comes. */
 void ho_server_linger(ho_server *server);
 
 /* Sums over the workers that are here, from their last messages. */

@@ -201,6 +201,9 @@ static void handle_report(ho_server *s, ho_client *client, const ho_message *m, 
         .folds = m->report.fold_count,
         .fold_value = m->report.fold_value,
         .stat = &m->report.stat,
+        .parent =
+            m->report.config_count == s->options.setup->study->space.count ? m->report.parent : -1,
+        .config = m->report.config,
     };
     for (int i = 0; i < HO_OBJECTIVES_MAX; i++) {
         report.value[i] = i < m->report.value_count ? m->report.value[i] : NAN;

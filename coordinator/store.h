@@ -250,6 +250,13 @@ typedef struct ho_report_row {
 } ho_report_row;
 ho_status ho_store_put_report(ho_store *store, const ho_report_row *row);
 
+/* Population-based training: trial took over parent's agents and goes on with config [P]. */
+ho_status ho_store_put_evolution(ho_store *store, int64_t trial, int64_t step, int64_t parent,
+                                 const double *config, int params);
+
+/* Drops the per-epoch rows of a trial that is not kept (store.epochs). */
+ho_status ho_store_put_epochs_deleted(ho_store *store, int64_t trial);
+
 /* fold, seed: -1 for all lanes merged. validation: NaN where the epoch had none. */
 ho_status ho_store_put_epoch(ho_store *store, int64_t number, int fold, int seed,
                              const ho_epoch_stat *stat, double validation);

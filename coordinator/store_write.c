@@ -44,6 +44,11 @@
     X(REPORT, 1,                                                                                   \
       "INSERT OR REPLACE INTO report (trial, step, value, at_ns, rung, competitors, threshold, "   \
       "verdict, why) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")                                          \
+    X(EVOLUTION, 1, "INSERT OR REPLACE INTO evolution (trial, step, parent) VALUES (?, ?, ?)")     \
+    X(EVOLUTION_PARAM, 0,                                                                          \
+      "INSERT OR REPLACE INTO evolution_param (trial, step, param, value) VALUES "                 \
+      "(?1, ?2, (SELECT id FROM param_space WHERE active = 1 AND position = ?3), ?4)")             \
+    X(EPOCHS_DELETED, 1, "DELETE FROM epoch_stat WHERE trial = ?")                                 \
     X(FOLD_REPORT, 0,                                                                              \
       "INSERT OR REPLACE INTO fold_report (trial, step, fold, value) VALUES (?, ?, ?, ?)")         \
     X(EPOCH, 0,                                                                                    \
@@ -377,6 +382,34 @@ ho_status ho_store_put_report(ho_store *store, const ho_report_row *row)
         rc = row_put(store, &f);
     }
     return rc;
+}
+
+ho_status ho_store_put_evolution(ho_store *store, int64_t trial, int64_t step, int64_t parent,
+                                 const double *config, int params)
+{
+    draft d = {.statement = STATEMENT_EVOLUTION};
+    put_int(&d, trial);
+    put_int(&d, step);
+    put_int(&d, parent);
+    ho_status rc = row_put(store, &d);
+    for (int i = 0; i < params && rc == HO_OK; i++) {
+        if (isfinite(config[i])) {
+            draft p = {.statement = STATEMENT_EVOLUTION_PARAM};
+            put_int(&p, trial);
+            put_int(&p, step);
+            put_int(&p, i);
+            put_real(&p, config[i]);
+            rc = row_put(store, &p);
+        }
+    }
+    return rc;
+}
+
+ho_status ho_store_put_epochs_deleted(ho_store *store, int64_t trial)
+{
+    draft d = {.statement = STATEMENT_EPOCHS_DELETED};
+    put_int(&d, trial);
+    return row_put(store, &d);
 }
 
 ho_status ho_store_put_epoch(ho_store *store, int64_t number, int fold, int seed,

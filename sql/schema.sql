@@ -263,6 +263,25 @@ CREATE TABLE report (
     PRIMARY KEY (trial, step)
 ) STRICT, WITHOUT ROWID;
 
+-- Population-based training: which trial's agents a trial took over, and after which epoch. Written
+-- with the report that says so.
+CREATE TABLE evolution (
+    trial  INTEGER NOT NULL REFERENCES trial (number),
+    step   INTEGER NOT NULL,                 -- epochs done
+    parent INTEGER NOT NULL REFERENCES trial (number),
+    PRIMARY KEY (trial, step)
+) STRICT, WITHOUT ROWID;
+
+-- The parameters it trained on with from there; param holds those it began with.
+CREATE TABLE evolution_param (
+    trial INTEGER NOT NULL,
+    step  INTEGER NOT NULL,
+    param INTEGER NOT NULL REFERENCES param_space (id),
+    value REAL NOT NULL,                     -- as in param
+    PRIMARY KEY (trial, step, param),
+    FOREIGN KEY (trial, step) REFERENCES evolution (trial, step)
+) STRICT, WITHOUT ROWID;
+
 -- Validation value of each fold behind a report (mean over seeds). Written with it.
 CREATE TABLE fold_report (
     trial INTEGER NOT NULL REFERENCES trial (number),

@@ -205,7 +205,8 @@ static ho_status give_up(world *w, const sent *lease, ho_cause cause)
 static ho_status report(world *w, const sent *lease, int64_t step, double value)
 {
     ho_err err = {0};
-    ho_report_in r = {.number = lease->number,
+    ho_report_in r = {.parent = -1,
+                      .number = lease->number,
                       .attempt = lease->attempt,
                       .step = step,
                       .value = {value},

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """hyperopt run, from the study file to what a person reads, with both real programs."""
+import hashlib
 import json
 import os
 import pty
@@ -239,6 +240,21 @@ class Run(harness.SystemTest):
         self.assertEqual(self.one("SELECT count(*) FROM trial a JOIN trial b ON b.number = a.parent "
                                   "WHERE a.config_hash <> b.config_hash"), 0)
         self.assertGreater(self.one("SELECT count(DISTINCT returns) FROM fold_result WHERE fold = 0"), 4)
+
+    def test_only_the_best_keep_their_weights_and_epochs(self):
+        self.write(study_text(trials=6, more='[store]\nkeep_best = 2\nepochs = "kept"'))
+        self.hyperopt("run", "t.toml")
+        best = {row[0] for row in self.query("SELECT trial FROM leaderboard WHERE rank <= 2")}
+        kept = {row[0] for row in self.query("SELECT DISTINCT trial FROM artifact WHERE kind = 'weights' AND "
+                                             "deleted_ns IS NULL")}
+        on_disk = {int(p.parent.name[6:]) for p in self.dir.glob("t.artifacts/trial-*/*.safetensors")}
+        self.assertEqual(kept, best)
+        self.assertEqual(on_disk, best)
+        self.assertEqual({row[0] for row in self.query("SELECT DISTINCT trial FROM epoch_stat")}, best)
+        for path, sha256 in self.query("SELECT path, sha256 FROM artifact WHERE deleted_ns IS NULL"):
+            self.assertEqual(hashlib.sha256((self.dir / "t.artifacts" / path).read_bytes()).hexdigest(), sha256)
+        self.assertEqual(self.one("SELECT count(DISTINCT trial) FROM artifact WHERE kind = 'actions' AND "
+                                  "deleted_ns IS NULL"), 6)
 
     def test_every_command_has_help_with_examples(self):
         names = re.findall(r"^  ([a-z-]+)  +\S", self.hyperopt("--help").stdout, re.M)
