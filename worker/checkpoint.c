@@ -134,21 +134,33 @@ static void pass_result(struct pass *p, ho_backtest_result *r)
     plain.trades = NULL;
     plain.actions = NULL;
     PASS(p, plain);
-    void *returns = r->session_return, *ids = r->session_id, *actions = r->actions;
-    int64_t sessions = r->sessions, ids_count = r->sessions, bars = r->bars;
-    pass_array(p, &returns, &sessions, sizeof *r->session_return);
-    pass_array(p, &ids, &ids_count, sizeof *r->session_id);
-    pass_array(p, &actions, &bars, sizeof *r->actions);
+    const struct {
+        size_t element;
+        int64_t count; /* what the scalars say; an array that is there has so many */
+    } array[] = {
+        {sizeof *r->session_return, plain.sessions}, {sizeof *r->session_id, plain.sessions},
+        {sizeof *r->equity, plain.bars + 1},         {sizeof *r->bar_return, plain.bars},
+        {sizeof *r->trades, plain.trade_count},      {sizeof *r->actions, plain.bars},
+    };
+    void *data[] = {NULL, NULL, NULL, NULL, NULL, NULL};
+    if (p->saving) {
+        void *given[] = {r->session_return, r->session_id, r->equity,
+                         r->bar_return,     r->trades,     r->actions};
+        memcpy(data, given, sizeof data);
+    }
+    for (size_t i = 0; p->ok && i < sizeof array / sizeof *array; i++) {
+        int64_t count = array[i].count;
+        pass_array(p, &data[i], &count, array[i].element);
+        p->ok = p->ok && (count == array[i].count || !data[i]);
+    }
     if (!p->saving) {
         *r = plain;
-        r->session_return = returns;
-        r->session_id = ids;
-        r->equity = NULL;
-        r->bar_return = NULL;
-        r->trades = NULL;
-        r->trade_count = 0;
-        r->actions = actions;
-        p->ok = p->ok && sessions == r->sessions && ids_count == sessions && bars == r->bars;
+        r->session_return = data[0];
+        r->session_id = data[1];
+        r->equity = data[2];
+        r->bar_return = data[3];
+        r->trades = data[4];
+        r->actions = data[5];
     }
 }
 

@@ -308,7 +308,7 @@ static struct entry *entry_numbered(ho_pool *pool, int64_t number)
 }
 
 ho_status ho_pool_copy(ho_pool *pool, int64_t dst, int64_t src, const ho_agent_config *agent,
-                       ho_err *err)
+                       const double *config, ho_err *err)
 {
     const struct entry *to = entry_numbered(pool, dst), *from = entry_numbered(pool, src);
     bool together = to && from && to->cohort && to->cohort == from->cohort &&
@@ -329,6 +329,9 @@ ho_status ho_pool_copy(ho_pool *pool, int64_t dst, int64_t src, const ho_agent_c
     for (int i = 0; rc == HO_OK && i < to->run->plan->lanes; i++) {
         to->run->plan->lane[i].agent = *agent;
         rc = ho_lane_copy(cohort, to->run->lane[i].slot, from->run->lane[i].slot, err);
+    }
+    if (rc == HO_OK && to->run->plan->parameters > 0) {
+        memcpy(to->run->plan->config, config, (size_t)to->run->plan->parameters * sizeof *config);
     }
     return rc;
 }

@@ -66,10 +66,11 @@ ho_status ho_pool_checkpoint(ho_pool *pool, int64_t number, int32_t attempt, boo
                              void **blob, size_t *size, ho_err *err);
 
 /* Population: the lanes of trial dst take weights, moments and targets of the same lanes of trial
- * src, and dst trains on with these numbers. HO_EINVAL: not both training in one cohort, or the
- * numbers are refused (err says why); dst is as before then. */
+ * src, and dst trains on with these numbers; config [parameters] is noted in its plan. HO_EINVAL:
+ * not both training in one cohort, or the numbers are refused (err says why); dst is as before
+ * then. */
 ho_status ho_pool_copy(ho_pool *pool, int64_t dst, int64_t src, const ho_agent_config *agent,
-                       ho_err *err);
+                       const double *config, ho_err *err);
 
 /* Lanes stop now, between two epochs; the sink hears nothing. false: no such trial and attempt
  * (attempt 0: any). */

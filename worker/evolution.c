@@ -125,7 +125,7 @@ void ho_evolution_turn(ho_evolution *evolution, ho_pool *pool, const ho_lane_con
         ho_agent_config agent;
         ho_status rc = ho_lane_config_agent_of(context, config, &agent, &err);
         if (rc == HO_OK) {
-            rc = ho_pool_copy(pool, trial, parent, &agent, &err);
+            rc = ho_pool_copy(pool, trial, parent, &agent, config, &err);
         }
         if (rc != HO_OK) {
             ho_log(HO_LOG_WARN, "population", "trial=%lld goes on as it is: %s", (long long)trial,

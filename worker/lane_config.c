@@ -379,15 +379,16 @@ ho_status ho_lane_config_plan(const ho_lane_context *context, int64_t number, in
     bool once = ho_settings_choice(trial, HO_KEY_FOLDS_REFIT) == 1;
     rc = ho_trial_plan_create(&plan, folds, once ? 1 : folds, seeds, err);
     if (rc == HO_OK) {
+        size_t parameters = (size_t)context->study->space.count;
         plan->number = number;
         plan->attempt = attempt;
-        size_t bytes = (size_t)context->study->space.count * sizeof *config;
-        plan->config = malloc(bytes + 1);
+        plan->parameters = (int32_t)parameters;
+        plan->config = malloc((parameters + 1) * sizeof *plan->config);
+        if (plan->config && parameters > 0) {
+            memcpy(plan->config, config, parameters * sizeof *config);
+        }
         rc = plan->config ? fill_plan(context, trial, seed, plan, err)
                           : ho_err_set(err, HO_ENOMEM, "out of memory for a trial");
-        if (rc == HO_OK && bytes > 0) {
-            memcpy(plan->config, config, bytes);
-        }
     }
     if (rc != HO_OK) {
         ho_trial_plan_destroy(&plan);

@@ -21,11 +21,12 @@ enum { HO_PLAN_OBJECTIVES = 4 };
 typedef struct ho_trial_plan {
     int64_t number;                        /* of the trial */
     int32_t attempt;                       /* fencing number, from 1 */
+    int32_t parameters;                    /* P */
+    double *config;                        /* [P] what it was made from; owned, or NULL */
     ho_cohort_key key;                     /* shape */
     int32_t folds, agent_folds;            /* test windows; agents' folds */
     int32_t seeds, lanes;                  /* agents a fold; agents in all */
     ho_lane_config *lane;                  /* [lanes] owned */
-    double *config;                        /* [P] the trial's parameters, owned; or NULL */
     ho_window *validation;                 /* [agent_folds] owned; begin == end: none */
     ho_window *test;                       /* [folds] owned */
     int32_t epochs, eval_every;            /* of training; between validation reports */

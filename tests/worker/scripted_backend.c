@@ -206,6 +206,17 @@ ho_status ho_backtest(ho_market *market, ho_cohort *cohort, const ho_backtest_re
             results[i].bars = 4;
             results[i].actions = calloc(4, 1);
         }
+        if (requests[i].want & HO_WANT_BARS) {
+            results[i].bars = 4;
+            results[i].equity = calloc(5, sizeof(double));
+            results[i].bar_return = calloc(4, sizeof(double));
+            results[i].equity[4] = value;
+        }
+        if (requests[i].want & HO_WANT_TRADES) {
+            results[i].trade_count = 1;
+            results[i].trades = calloc(1, sizeof(ho_trade));
+            results[i].trades[0].net = value;
+        }
     }
     return HO_OK;
 }

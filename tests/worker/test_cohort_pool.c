@@ -48,6 +48,8 @@ static void on_finished(void *user, ho_trial_run *run)
         e->test[i] = run->test[i].metrics.value[HO_METRIC_SHARPE];
         assert_int_equal(run->test[i].sessions, 2);
         assert_non_null(run->test[i].actions);
+        CHECK_NEAR(run->test[i].equity[4], e->test[i], 0);
+        CHECK_NEAR(run->test[i].trades[0].net, e->test[i], 0);
     }
     for (int i = 0; i < run->plan->lanes; i++) {
         assert_int_equal(run->lane[i].weights.count, 1);
@@ -529,10 +531,10 @@ static void a_member_of_a_population_takes_over_anothers_agents(void **state)
     open_pool(8);
     add(1, shape);
     add(2, shape);
-    CHECK_STATUS(ho_pool_copy(pool, 1, 2, &agent, &err), HO_EINVAL); /* not started */
+    CHECK_STATUS(ho_pool_copy(pool, 1, 2, &agent, NULL, &err), HO_EINVAL); /* not started */
     assert_true(step());
-    CHECK_OK(ho_pool_copy(pool, 1, 2, &agent, &err), &err);
-    CHECK_STATUS(ho_pool_copy(pool, 1, 3, &agent, &err), HO_EINVAL);
+    CHECK_OK(ho_pool_copy(pool, 1, 2, &agent, NULL, &err), &err);
+    CHECK_STATUS(ho_pool_copy(pool, 1, 3, &agent, NULL, &err), HO_EINVAL);
     const ho_trial_run *run[2];
     assert_int_equal(ho_pool_trials(pool, run, 2), 2);
     CHECK_NEAR(run[0]->plan->lane[1].agent.learning_rate, 0.5, 0);
