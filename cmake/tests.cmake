@@ -14,5 +14,6 @@ function(ho_add_test)
         set(T_TIMEOUT 300)
     endif()
     set_tests_properties(${T_NAME} PROPERTIES LABELS "${T_LABELS}" TIMEOUT ${T_TIMEOUT}
-        SKIP_RETURN_CODE 77 ENVIRONMENT HYPEROPT_FEATURE_CACHE=${dir}/feature-cache)
+        SKIP_RETURN_CODE 77 ENVIRONMENT
+        "HYPEROPT_FEATURE_CACHE=${dir}/feature-cache;TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/tsan.supp")
 endfunction()

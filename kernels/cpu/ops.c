@@ -32,6 +32,9 @@ static ho_status backend_open(const ho_backend_options *options, ho_backend **ou
         return ho_err_set(err, HO_ENOMEM, "backend: out of memory");
     }
     b->threads = options->threads > 0 ? options->threads : omp_get_num_procs();
+#ifdef __SANITIZE_THREAD__
+    b->threads = 1; /* libgomp's barriers are invisible to the sanitizer: all would be a race */
+#endif
     b->memory_limit = options->memory_limit;
     *out = &b->base;
     return HO_OK;
