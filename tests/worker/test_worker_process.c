@@ -28,8 +28,6 @@ static const char study_text[] = "[study]\nname = \"t\"\n"
                                  "epochs = 6\neval_every = 2\n"
                                  "[dqn]\nbatch = 32\nreplay_capacity = 2048\nlearn_start = 64\n"
                                  "[checkpoint]\nreplay = true\n"
-                                 "[coordinator]\nheartbeat_timeout = \"1s\"\n"
-                                 "heartbeat_interval = \"0.2s\"\n"
                                  "[search]\n\"dqn.learning_rate\" = { float = [1e-5, 1e-2] }\n";
 
 static fake_coordinator fake;
@@ -38,6 +36,7 @@ static ho_study *study;
 static ho_fold_plan folds;
 static char hash[HO_SHA256_HEX], path[512], cache[64];
 static uint64_t file_size;
+static double timeout_s; /* coordinator.heartbeat_timeout of the next study; no pings are sent */
 static ho_err err;
 
 /* ---- the worker ---------------------------------------------------------------------------- */
@@ -85,6 +84,9 @@ static void send_study(const char *file_path)
     m.study.text = strdup(study_text);
     m.study.size = strlen(study_text);
     m.study.settings = ho_settings_copy(study->settings);
+    CHECK_OK(ho_settings_set_f64(m.study.settings, HO_KEY_COORDINATOR_HEARTBEAT_TIMEOUT, timeout_s,
+                                 &err),
+             &err);
     m.study.folds = malloc(sizeof folds);
     *m.study.folds = folds;
     m.study.seed = 42;
@@ -211,6 +213,7 @@ static int setup(void **state)
 {
     (void)state;
     ho_err_clear(&err);
+    timeout_s = 600;
     snprintf(cache, sizeof cache, "cache-XXXXXX");
     fake_start(&fake, "tcp://127.0.0.1:*");
     return mkdtemp(cache) ? 0 : -1;
@@ -403,13 +406,15 @@ static void a_coordinator_that_comes_back_gets_everything(void **state)
 static void a_stopped_worker_comes_back_and_obeys(void **state)
 {
     (void)state;
+    timeout_s = 4;
     start_worker("--log-json");
     greet(path);
     order(3, 1, 1e-3, "");
     ho_message m = fake_receive_type(&fake, HO_MSG_REPORT);
     ho_message_clear(&m);
+    timeout_s = 600;
     kill(worker, SIGSTOP);
-    usleep(1500000); /* longer than the heartbeat timeout: the lease is gone */
+    usleep(4500000); /* longer than the heartbeat timeout: the lease is gone */
     kill(worker, SIGCONT);
     (void)greet(path); /* it has found out, or holds the trial still */
     fake_send_about(&fake, HO_MSG_DROP, 3, 1);
