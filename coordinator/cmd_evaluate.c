@@ -61,6 +61,11 @@ static ho_status sort_arguments(const ho_arguments *arguments, evaluate_options 
 
 /* ---- settings and windows -------------------------------------------------------------------- */
 
+static bool is_data_key(const char *name)
+{
+    return strncmp(name, "data.", 5) == 0;
+}
+
 /* The settings an agent was trained with, its data left out. */
 static ho_status settings_of_model(const char *path, ho_settings **out, ho_err *err)
 {
@@ -74,12 +79,61 @@ static ho_status settings_of_model(const char *path, ho_settings **out, ho_err *
     rc = json ? ho_settings_from_json(json, out, err)
               : ho_err_set(err, HO_EDATA, "%s: no agent that hyperopt wrote", path);
     for (int key = 0; rc == HO_OK && key < HO_KEY_COUNT; key++) {
-        if (strncmp(ho_setting((ho_key)key)->name, "data.", 5) == 0) {
+        if (is_data_key(ho_setting((ho_key)key)->name)) {
             ho_settings_reset(*out, (ho_key)key);
         }
     }
     cJSON_Delete(json);
     ho_safetensors_free(&st);
+    return rc;
+}
+
+/* Puts the data keys of `from` in place of those of `into`; both as ho_settings_to_json. */
+static bool replace_data_keys(cJSON *into, const cJSON *from)
+{
+    cJSON *values = cJSON_GetObjectItemCaseSensitive(into, "values");
+    cJSON *set = cJSON_GetObjectItemCaseSensitive(into, "set");
+    const cJSON *item;
+    bool good = cJSON_IsObject(values) && cJSON_IsArray(set);
+    for (int i = good ? cJSON_GetArraySize(set) - 1 : -1; i >= 0; i--) {
+        const char *name = cJSON_GetStringValue(cJSON_GetArrayItem(set, i));
+        if (name && is_data_key(name)) {
+            cJSON_DeleteItemFromArray(set, i);
+        }
+    }
+    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(from, "values"))
+    {
+        if (good && is_data_key(item->string)) {
+            cJSON *copy = cJSON_Duplicate(item, true);
+            cJSON_DeleteItemFromObjectCaseSensitive(values, item->string);
+            good = copy && cJSON_AddItemToObject(values, item->string, copy);
+        }
+    }
+    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(from, "set"))
+    {
+        const char *name = cJSON_GetStringValue(item);
+        if (good && name && is_data_key(name)) {
+            good = cJSON_AddItemToArray(set, cJSON_CreateString(name));
+        }
+    }
+    return good;
+}
+
+/* The settings of an agent's trial with the data keys of a study. */
+static ho_status model_on_study(const char *path, const ho_settings *study, ho_settings **out,
+                                ho_err *err)
+{
+    ho_settings *model = NULL;
+    ho_status rc = settings_of_model(path, &model, err);
+    cJSON *into = rc == HO_OK ? ho_settings_to_json(model) : NULL;
+    cJSON *from = rc == HO_OK ? ho_settings_to_json(study) : NULL;
+    if (rc == HO_OK) {
+        rc = into && from && replace_data_keys(into, from) ? ho_settings_from_json(into, out, err)
+                                                           : out_of_memory(err);
+    }
+    cJSON_Delete(into);
+    cJSON_Delete(from);
+    ho_settings_destroy(&model);
     return rc;
 }
 
@@ -141,7 +195,16 @@ static ho_status add_study(const evaluate_options *o, cJSON *arguments, ho_setti
     for (int i = 0; i < files; i++) {
         file[i] = setup.file[i].path;
     }
-    *settings = ho_settings_copy(setup.study->settings);
+    if (o->model_count > 0) { /* an agent brings its trial's environment */
+        rc = model_on_study(o->model[0], setup.study->settings, settings, err);
+        rc = rc == HO_OK ? ho_setup_override(*settings, &o->set, err) : rc;
+    } else {
+        *settings = ho_settings_copy(setup.study->settings);
+    }
+    if (rc != HO_OK) {
+        ho_setup_free(&setup);
+        return rc;
+    }
     bool good = *settings && add_texts(arguments, "data", file, files);
     good = good && (o->windows > 0
                         ? cJSON_AddNumberToObject(arguments, "windows", (double)o->windows) != NULL
@@ -266,7 +329,7 @@ int ho_cmd_evaluate(int argc, char **argv)
     evaluate_options o = {.costs = "0,0.5,1,2,4", .momentum = 60, .random = 100};
     const ho_option option[] = {
         {"study", 's', HO_OPTION_STRING, &o.study, "FILE",
-         "settings, folds and (without DATA) bars of this study", 0, 0},
+         "folds, bars (without DATA) and, without an agent, settings of this study", 0, 0},
         {"set", 0, HO_OPTION_LIST, &o.set, "KEY=VALUE", "a setting, as in a study file", 0, 0},
         {"policy", 'p', HO_OPTION_LIST, &o.policy, "NAME",
          "flat, buy_and_hold, short or momentum; default: the first two", 0, 0},

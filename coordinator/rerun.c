@@ -3,12 +3,14 @@
 #include "coordinator/rerun.h"
 
 #include <cjson/cJSON.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "coordinator/artifacts.h"
 #include "study/text.h"
 
 typedef struct lookup {
@@ -32,10 +34,11 @@ static ho_status keep_trial(const ho_stored_trial *trial, void *user)
     return HO_OK;
 }
 
-static cJSON *make_arguments(const lookup *l, const ho_settings *settings, ho_rerun_windows windows)
+static cJSON *make_arguments(const ho_store *store, const lookup *l, const ho_settings *settings,
+                             ho_rerun_windows windows)
 {
-    static const char *const name[] = {"folds", "holdout", "refit"};
-    char text[64];
+    static const char *const name[] = {"folds", "holdout", "refit", "actions"};
+    char text[64], folder[PATH_MAX], absolute[PATH_MAX], trial[PATH_MAX + 32];
     cJSON *arguments = cJSON_CreateObject();
     cJSON *config = cJSON_AddArrayToObject(arguments, "config");
     bool ok = config != NULL;
@@ -46,6 +49,10 @@ static cJSON *make_arguments(const lookup *l, const ho_settings *settings, ho_re
                    (unsigned long long)ho_settings_i64(settings, HO_KEY_STUDY_SEED));
     ok = ok && cJSON_AddStringToObject(arguments, "seed", text) &&
          cJSON_AddStringToObject(arguments, "windows", name[windows]);
+    ho_artifacts_folder(ho_store_path(store), folder, sizeof folder);
+    (void)snprintf(trial, sizeof trial, "%s/trial-%06lld",
+                   realpath(folder, absolute) ? absolute : folder, (long long)l->trial->number);
+    ok = ok && cJSON_AddStringToObject(arguments, "folder", trial);
     for (int i = 0; ok && i < l->count; i++) {
         (void)ho_text_f64(l->config[i], text, sizeof text);
         cJSON *item = isnan(l->config[i]) ? cJSON_CreateNull() : cJSON_CreateString(text);
@@ -66,7 +73,8 @@ static void show_waiting(double seconds, void *user)
     }
 }
 
-static ho_status find_trial(ho_store *store, const ho_setup *setup, lookup *l, ho_err *err)
+static ho_status find_trial(ho_store *store, const ho_setup *setup, ho_rerun_windows windows,
+                            lookup *l, ho_err *err)
 {
     ho_status rc = ho_store_each_trial(store, &setup->study->space, keep_trial, l, err);
     if (rc != HO_OK) {
@@ -76,8 +84,9 @@ static ho_status find_trial(ho_store *store, const ho_setup *setup, lookup *l, h
         return ho_err_set(err, HO_ENOTFOUND, "%s: there is no trial %lld", ho_store_path(store),
                           (long long)l->trial->number);
     }
-    if (l->trial->source == HO_SOURCE_POPULATION ||
-        ho_settings_i64(setup->study->settings, HO_KEY_POPULATION_SIZE) > 0) {
+    if (windows != HO_RERUN_ACTIONS &&
+        (l->trial->source == HO_SOURCE_POPULATION ||
+         ho_settings_i64(setup->study->settings, HO_KEY_POPULATION_SIZE) > 0)) {
         return ho_err_set(err, HO_ECONFIG,
                           "trial %lld took weights over from other members of its population: it "
                           "cannot be trained alone",
@@ -113,14 +122,14 @@ ho_status ho_rerun(ho_store *store, int64_t number, ho_rerun_windows windows, bo
         rc = ho_err_set(err, HO_ENOMEM, "out of memory");
         goto out;
     }
-    if ((rc = find_trial(store, &setup, &l, err)) != HO_OK) {
+    if ((rc = find_trial(store, &setup, windows, &l, err)) != HO_OK) {
         goto out;
     }
-    if (!(arguments = make_arguments(&l, setup.study->settings, windows))) {
+    if (!(arguments = make_arguments(store, &l, setup.study->settings, windows))) {
         rc = ho_err_set(err, HO_ENOMEM, "out of memory");
         goto out;
     }
-    ho_job_request request = {.command = "train",
+    ho_job_request request = {.command = windows == HO_RERUN_ACTIONS ? "verify" : "train",
                               .arguments = arguments,
                               .setup = &setup,
                               .cpu = cpu,

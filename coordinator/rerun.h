@@ -14,6 +14,7 @@ typedef enum ho_rerun_windows {
     HO_RERUN_FOLDS,   /* every fold on its test window */
     HO_RERUN_HOLDOUT, /* the last fold's agents on the holdout */
     HO_RERUN_REFIT,   /* agents trained on all bars before the holdout, on the holdout */
+    HO_RERUN_ACTIONS, /* trains nothing: every fold's recorded actions (worker/job_verify.c) */
 } ho_rerun_windows;
 
 typedef struct ho_rerun_trial {

@@ -51,7 +51,8 @@ typedef ho_status ho_job_fn(const ho_job_context *context, const struct cJSON *a
 #define HO_JOB_MAP(X)                                                                              \
     X("devices", devices)                                                                          \
     X("train", train)                                                                              \
-    X("evaluate", evaluate)
+    X("evaluate", evaluate)                                                                        \
+    X("verify", verify)
 
 #define HO_JOB_DECLARE(name, function) ho_job_fn ho_job_##function;
 HO_JOB_MAP(HO_JOB_DECLARE)

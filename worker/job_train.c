@@ -64,6 +64,7 @@ static ho_status last_fold(ho_trial_plan **plan, ho_window test, ho_err *err)
         validation[0] = all->validation[all->agent_folds - 1];
         tests[0] = test;
         *one = *all;
+        all->config = NULL; /* taken */
         one->lane = lane;
         one->validation = validation;
         one->test = tests;

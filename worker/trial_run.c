@@ -116,6 +116,9 @@ ho_status ho_trial_run_note(ho_trial_run *run, int lane, const ho_epoch_stat *st
         return ho_err_set(err, HO_ENOMEM, "out of memory for a trial's statistics");
     }
     row->stat[lane] = *stat;
+    if (run->plan->lane[lane].env.sizing == HO_SIZING_KELLY) {
+        run->plan->lane[lane].env.kelly_share = stat->kelly_share; /* goes into the agent's file */
+    }
     if (values) {
         size_t n = (size_t)run->plan->objectives;
         memcpy(row->value + (size_t)lane * n, values, n * sizeof *values);

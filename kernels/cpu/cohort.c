@@ -148,6 +148,7 @@ ho_status ho_cpu_run_epoch(ho_cohort *cohort, ho_epoch_stat *stats, ho_err *err)
             stats[i].guard = c->lane[i]->n.guard;
             stats[i].guard_update = c->lane[i]->n.guard_update;
             stats[i].epoch = c->lane[i]->n.epoch;
+            stats[i].kelly_share = c->lane[i]->config.env.kelly_share;
             active += c->lane[i]->n.state == HO_LANE_ACTIVE;
         }
     }

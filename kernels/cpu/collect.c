@@ -384,4 +384,5 @@ void ho_lane_collect(ho_work *w)
     }
     merge_slots(w);
     merge_kelly(w);
+    w->stat->kelly_share = env->kelly_share;
 }

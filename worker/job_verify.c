@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The job "verify": the recorded actions of a stored trial replayed in float64 on its test windows.
+ * Arguments: number, seed (texts), config [P] (texts; null inactive) as job_train.c reads them, and
+ * folder: where the trial's artifacts lie (fold-F-seed-S.actions.zst, one byte an action).
+ * The answer holds one scored window per (fold, seed), with session returns. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cjson/cJSON.h>
+#include <zstd.h>
+
+#include "study/text.h"
+#include "worker/job.h"
+#include "worker/lane_config.h"
+#include "worker/model.h"
+
+static const char *text_of(const cJSON *arguments, const char *name)
+{
+    const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(arguments, name));
+    return text ? text : "";
+}
+
+static ho_status make_plan(const ho_job_context *context, const cJSON *arguments,
+                           ho_trial_plan **plan, ho_err *err)
+{
+    ho_lane_context lane = {.study = context->study,
+                            .folds = context->folds,
+                            .bars = context->bars,
+                            .market_features = context->features->F,
+                            .auto_batch = 512}; /* no shape is needed to replay */
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(arguments, "config"), *item;
+    int count = context->study->space.count, i = 0;
+    int64_t number = 0;
+    uint64_t seed = 0;
+    if (cJSON_GetArraySize(list) != count ||
+        !ho_text_parse_i64(text_of(arguments, "number"), &number) ||
+        !ho_text_parse_u64(text_of(arguments, "seed"), &seed)) {
+        return ho_err_set(err, HO_EINVAL, "job verify: number, seed or config is not understood");
+    }
+    double *config = malloc(((size_t)count + 1) * sizeof *config);
+    ho_status rc = config ? HO_OK : ho_err_set(err, HO_ENOMEM, "out of memory for a job");
+    cJSON_ArrayForEach(item, list)
+    {
+        const char *text = cJSON_GetStringValue(item);
+        if (rc == HO_OK) {
+            config[i] = NAN;
+            rc = cJSON_IsNull(item) || (text && ho_text_parse_f64(text, &config[i]))
+                     ? HO_OK
+                     : ho_err_set(err, HO_EINVAL, "job verify: config[%d] is not a number", i);
+            i++;
+        }
+    }
+    rc = rc == HO_OK ? ho_lane_config_plan(&lane, number, 1, seed, config, plan, err) : rc;
+    free(config);
+    return rc;
+}
+
+/* Unpacks exactly `count` actions. */
+static ho_status read_actions(const char *path, uint8_t *actions, size_t count, ho_err *err)
+{
+    size_t room = ZSTD_compressBound(count) + 1;
+    void *packed = malloc(room);
+    FILE *file = packed ? fopen(path, "rb") : NULL;
+    if (!file) {
+        ho_err_set(err, packed ? HO_ENOTFOUND : HO_ENOMEM,
+                   "%s: %s; the actions of this trial are not kept", path, strerror(errno));
+        free(packed);
+        return packed ? HO_ENOTFOUND : HO_ENOMEM;
+    }
+    size_t size = fread(packed, 1, room, file);
+    (void)fclose(file);
+    size_t got = size < room ? ZSTD_decompress(actions, count, packed, size) : 0;
+    free(packed);
+    if (ZSTD_isError(got) || got != count) {
+        return ho_err_set(err, HO_EDATA, "%s: not the %zu actions of its window", path, count);
+    }
+    return HO_OK;
+}
+
+/* With Kelly sizing the size is what training came to: it stands in the agent's file. */
+static ho_status find_kelly(const char *folder, int fold, int seed, ho_env_config *env, ho_err *err)
+{
+    char path[HO_WIRE_PATH];
+    ho_model model;
+    if (env->sizing != HO_SIZING_KELLY) {
+        return HO_OK;
+    }
+    snprintf(path, sizeof path, "%s/fold-%d-seed-%d.safetensors", folder, fold, seed);
+    ho_status rc = ho_model_load(path, &model, err);
+    if (rc == HO_OK) {
+        env->kelly_share = model.info.kelly_share;
+        ho_model_free(&model);
+    }
+    return rc;
+}
+
+static ho_status replay(const ho_job_context *context, const ho_trial_plan *plan,
+                        const char *folder, int fold, int seed, ho_scored_window *out, ho_err *err)
+{
+    char path[HO_WIRE_PATH];
+    ho_window test = plan->test[fold];
+    size_t count = (size_t)(test.end - test.begin - 1);
+    int agent_fold = plan->agent_folds == 1 ? 0 : fold;
+    ho_env_config env = plan->lane[agent_fold * plan->seeds + seed].env;
+    uint8_t *actions = malloc(count + 1);
+    snprintf(path, sizeof path, "%s/fold-%d-seed-%d.actions.zst", folder, fold, seed);
+    ho_status rc = actions ? read_actions(path, actions, count, err)
+                           : ho_err_set(err, HO_ENOMEM, "out of memory for a job");
+    rc = rc == HO_OK ? find_kelly(folder, agent_fold, seed, &env, err) : rc;
+    if (rc == HO_OK) {
+        ho_backtest_request request = {.policy = HO_POLICY_ACTIONS,
+                                       .window = test,
+                                       .env = &env,
+                                       .actions = actions,
+                                       .want = HO_WANT_SESSIONS};
+        rc = ho_backtest(context->market, NULL, &request, 1, &out->result, err);
+    }
+    out->fold = fold;
+    out->seed = seed;
+    out->random_percentile = NAN;
+    free(actions);
+    return rc;
+}
+
+ho_status ho_job_verify(const ho_job_context *context, const cJSON *arguments, ho_job_reply *reply,
+                        ho_err *err)
+{
+    ho_trial_plan *plan = NULL;
+    if (!context->market) {
+        return ho_err_set(err, HO_EINVAL, "job verify: it needs a study");
+    }
+    ho_status rc = make_plan(context, arguments, &plan, err);
+    int n = rc == HO_OK ? plan->folds * plan->seeds : 0;
+    reply->window = rc == HO_OK ? calloc((size_t)n + 1, sizeof *reply->window) : NULL;
+    if (rc == HO_OK && !reply->window) {
+        rc = ho_err_set(err, HO_ENOMEM, "out of memory for a job");
+    }
+    for (int i = 0; i < n && rc == HO_OK; i++) {
+        rc = replay(context, plan, text_of(arguments, "folder"), i / plan->seeds, i % plan->seeds,
+                    &reply->window[i], err);
+        reply->window_count++;
+    }
+    ho_trial_plan_destroy(&plan);
+    return rc;
+}
