@@ -21,7 +21,8 @@ typedef enum ho_draw_purpose {
     HO_DRAW_SCRAMBLE = 4, /* Sobol scrambling, fixed per study */
     HO_DRAW_SPACE = 5,    /* order in which a finite space is walked */
     HO_DRAW_BRACKET = 6,  /* Hyperband: trial to bracket */
-    HO_DRAW_FIT = 7,      /* GP: restarts and fantasies */
+    HO_DRAW_FIT = 7,      /* gp, cmaes: starts and restarts */
+    HO_DRAW_RACE = 8,     /* order of the folds */
     HO_DRAW_PERMUTE = 8,  /* null-test: order of the blocks of bars */
 } ho_draw_purpose;
 

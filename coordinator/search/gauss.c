@@ -21,7 +21,7 @@ double ho_gauss_log_cdf(double x)
 {
     double inverse, term = 1.0, sum = 1.0;
 
-    if (x > 6.0) {
+    if (x > 0.0) {
         return log1p(-0.5 * erfc(x * SQRT_HALF));
     }
     if (x > -20.0) {
@@ -161,9 +161,13 @@ double ho_gauss_log_ei(double z)
     /* h(z) = pdf(z) (1 - |z| cdf(z) / pdf(z)), the ratio in logs */
     ratio = log(-z) + ho_gauss_log_cdf(z) + 0.5 * z * z + LOG_SQRT_2PI;
     if (z < -20.0) { /* 1 - |z| Mills(z) = 1/z^2 - 3/z^4 + 15/z^6 - ... */
-        double i = 1.0 / (z * z);
+        double inverse = 1.0 / (z * z), term = inverse, sum = inverse;
 
-        return -0.5 * z * z - LOG_SQRT_2PI + log(i * (1.0 - i * (3.0 - i * (15.0 - 105.0 * i))));
+        for (int k = 1; k < 12; k++) {
+            term *= -(2 * k + 1) * inverse;
+            sum += term;
+        }
+        return -0.5 * z * z - LOG_SQRT_2PI + log(sum);
     }
     return -0.5 * z * z - LOG_SQRT_2PI + log(-expm1(ratio));
 }
