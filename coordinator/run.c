@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 
 #include "coordinator/artifacts.h"
+#include "coordinator/auto_batch.h"
 #include "coordinator/change.h"
 #include "coordinator/gpus.h"
 #include "coordinator/keeper.h"
@@ -454,6 +455,10 @@ ho_status ho_run(const ho_run_options *options, ho_run_end *end, ho_err *err)
     if (is_over(&r) && !options->linger) {
         end->nothing_to_do = true;
         (void)snprintf(end->reason, sizeof end->reason, "%s", r.info.reason);
+        goto out;
+    }
+    if ((rc = ho_auto_batch_find(&r.setup, r.store, &r.info, !options->no_local, options->cpu,
+                                 err)) != HO_OK) {
         goto out;
     }
     r.progress =

@@ -155,6 +155,7 @@ ho_status ho_setup_stored(ho_setup *out, const ho_store_info *info, ho_err *err)
     ho_status rc = HO_OK;
 
     memset(out, 0, sizeof *out);
+    out->auto_batch = (int32_t)info->auto_batch;
     folder_of(info->toml_path, folder, sizeof folder);
     if ((rc = ho_study_parse(info->toml, strlen(info->toml), info->toml_path, folder, &out->study,
                              err)) != HO_OK) {
@@ -200,6 +201,7 @@ ho_status ho_setup_message(const ho_setup *setup, const char *uuid, ho_message *
     (void)snprintf(m->name, sizeof m->name, "%s", study->name);
     (void)snprintf(m->source, sizeof m->source, "%s", study->source);
     m->seed = (uint64_t)ho_settings_i64(study->settings, HO_KEY_STUDY_SEED);
+    m->auto_batch = setup->auto_batch;
     m->size = study->size;
     m->text = (char *)malloc(study->size + 1);
     m->settings = ho_settings_copy(study->settings);

@@ -25,6 +25,7 @@ typedef struct ho_setup {
     int64_t warmup; /* first bar that may be traded */
     int columns;    /* market features */
     ho_fold_plan folds;
+    int32_t auto_batch; /* measured for dqn.batch = "auto"; 0: not (yet) */
 } ho_setup;
 
 /* Changes the settings of a study that has just been read. */

@@ -104,6 +104,9 @@ bool ho_store_has_study(ho_store *store);
 /* Writes the study with its folds and space, at once. HO_ESTORE: there is one already. */
 ho_status ho_store_create_study(ho_store *store, const ho_store_study *study, ho_err *err);
 
+/* Keeps the measured batch of dqn.batch = "auto". At once. */
+ho_status ho_store_put_auto_batch(ho_store *store, int64_t batch, ho_err *err);
+
 /* Accepts a changed study file: text, settings, space (changed distributions become new rows), and
  * the target. At once, with an event that holds `difference`. */
 ho_status ho_store_change_study(ho_store *store, const ho_store_study *study,
@@ -116,6 +119,7 @@ ho_status ho_store_make_views(ho_store *store, ho_err *err);
 typedef struct ho_store_info {
     char *name, *uuid, *state, *reason, *toml, *toml_path, *settings_json, *data_path, *data_sha256;
     int64_t trials, created_ns, changed_ns, revision;
+    int64_t auto_batch; /* measured for dqn.batch = "auto"; 0: not measured */
     uint64_t seed;
     double spent_s; /* sum of the trials' device seconds */
 } ho_store_info;

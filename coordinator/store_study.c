@@ -341,6 +341,13 @@ ho_status ho_store_change_study(ho_store *store, const ho_store_study *s, const 
     return commit(store, rc, what, err);
 }
 
+ho_status ho_store_put_auto_batch(ho_store *store, int64_t batch, ho_err *err)
+{
+    once o = once_prepare(store, "UPDATE study SET auto_batch = ? WHERE id = 1");
+    once_int(&o, batch);
+    return once_run(&o, "cannot write the measured batch", err);
+}
+
 /* ---- reading -------------------------------------------------------------------------------- */
 
 static char *copy_column(sqlite3_stmt *statement, int column)
@@ -361,7 +368,7 @@ ho_status ho_store_read_info(ho_store *store, ho_store_info *out, ho_err *err)
     if (sqlite3_prepare_v2(
             store->db,
             "SELECT name, uuid, state, reason, toml, toml_path, settings, data_path, "
-            "data_sha256, trials, created_ns, changed_ns, revision, seed, "
+            "data_sha256, trials, created_ns, changed_ns, revision, seed, auto_batch, "
             "(SELECT coalesce(sum(train_s), 0) FROM trial) FROM study",
             -1, &statement, NULL) != SQLITE_OK) {
         return ho_store_fail(store, "cannot read the study", err);
@@ -381,7 +388,8 @@ ho_status ho_store_read_info(ho_store *store, ho_store_info *out, ho_err *err)
     out->changed_ns = sqlite3_column_int64(statement, 11);
     out->revision = sqlite3_column_int64(statement, 12);
     out->seed = (uint64_t)sqlite3_column_int64(statement, 13);
-    out->spent_s = sqlite3_column_double(statement, 14);
+    out->auto_batch = sqlite3_column_int64(statement, 14);
+    out->spent_s = sqlite3_column_double(statement, 15);
 out:
     (void)sqlite3_finalize(statement);
     if (rc != HO_OK) {

@@ -35,6 +35,7 @@ CREATE TABLE study (
     sessions_per_year REAL NOT NULL,         -- 252, or 365 round the clock
     initial_capital REAL NOT NULL,           -- money
     prior_trials    INTEGER NOT NULL DEFAULT 0, -- tried in studies that this one was started from
+    auto_batch      INTEGER NOT NULL DEFAULT 0, -- measured once for dqn.batch = "auto"; 0: not measured
     revision        INTEGER NOT NULL DEFAULT 1  -- grows with each accepted change of the study file
 ) STRICT;
 

@@ -30,6 +30,7 @@ typedef struct ho_job_context {
     const ho_bars *bars;
     const ho_features *features;
     const ho_fold_plan *folds;
+    int32_t auto_batch; /* measured for dqn.batch = "auto"; 0: not measured */
 } ho_job_context;
 
 /* What a job gives back: a JSON object and scored windows, as ho_msg_done carries them. Files go by
@@ -50,6 +51,7 @@ typedef ho_status ho_job_fn(const ho_job_context *context, const struct cJSON *a
 /* name on the wire, function: ho_job_<function> */
 #define HO_JOB_MAP(X)                                                                              \
     X("devices", devices)                                                                          \
+    X("auto_batch", auto_batch)                                                                    \
     X("train", train)                                                                              \
     X("evaluate", evaluate)                                                                        \
     X("verify", verify)

@@ -101,7 +101,8 @@ static ho_status make_plan(const ho_job_context *context, const cJSON *arguments
     ho_lane_context lane = {.study = context->study,
                             .folds = &folds,
                             .bars = context->bars,
-                            .market_features = context->features->F};
+                            .market_features = context->features->F,
+                            .auto_batch = context->auto_batch};
     int count = context->study->space.count;
     int64_t number = 0;
     uint64_t seed = 0;

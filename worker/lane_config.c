@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "kernels/agents/agent_check.h"
+#include "kernels/auto_batch.h"
 #include "kernels/env/config_check.h"
 #include "kernels/env/rng.h"
 #include "kernels/env/sizing.h"
@@ -99,6 +100,9 @@ static ho_status dqn_agent(const ho_settings *s, const ho_cohort_key *key, ho_ag
                            ho_err *err)
 {
     out->learning_rate = ho_settings_f64(s, HO_KEY_DQN_LEARNING_RATE);
+    if (ho_settings_is_auto(s, HO_KEY_DQN_BATCH)) {
+        out->learning_rate = ho_auto_batch_learning_rate(out->learning_rate, key->batch);
+    }
     out->adam_beta1 = ho_settings_f64(s, HO_KEY_DQN_ADAM_BETA1);
     out->adam_beta2 = ho_settings_f64(s, HO_KEY_DQN_ADAM_BETA2);
     out->adam_eps = ho_settings_f64(s, HO_KEY_DQN_ADAM_EPS);

@@ -160,6 +160,7 @@ static void take_job(ho_session *session, const ho_msg_job *job)
         context.bars = &session->loaded->bars;
         context.features = &session->loaded->features;
         context.folds = session->loaded->folds;
+        context.auto_batch = session->loaded->auto_batch;
     }
     cJSON *arguments = job->body ? cJSON_Parse(job->body) : NULL;
     ho_status rc = ho_job_run(job->command, &context, arguments, &reply, &err);

@@ -29,6 +29,19 @@ class Run(harness.SystemTest):
         self.assertEqual(self.one("SELECT state FROM study"), "finished")
         self.assertIntact()
 
+    def test_an_automatic_batch_is_measured_once_and_kept(self):
+        text = study_text(trials=2).replace("batch = 32", 'batch = "auto"')
+        self.write(text)
+        self.hyperopt("run", "t.toml")
+        self.assertEqual(self.states(), {"COMPLETE": 2})
+        batch = self.one("SELECT auto_batch FROM study")
+        self.assertIn(batch, [64 << i for i in range(11)])
+        self.hyperopt("run", "t.toml", "--trials", 1)
+        self.assertEqual(self.states(), {"COMPLETE": 3})
+        self.assertEqual(self.one("SELECT auto_batch FROM study"), batch)
+        refused = self.hyperopt("run", "t.toml", "--database", "u.db", "--no-local", code=1)
+        self.assertIn("dqn.batch", refused.stderr)
+
     def test_running_again_adds_nothing_and_trials_adds(self):
         self.write(study_text(trials=3))
         self.hyperopt("run", "t.toml")
