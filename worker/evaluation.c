@@ -168,6 +168,18 @@ ho_status ho_evaluation_open(ho_evaluation *e, const ho_evaluation_options *o, h
     return rc;
 }
 
+ho_status ho_evaluation_restrict(ho_evaluation *e, const ho_settings *settings, ho_window window,
+                                 ho_err *err)
+{
+    if (window.begin < 0 || window.end > e->bars.count || window.end - window.begin < 2) {
+        return ho_err_set(err, HO_EDATA, "bars %lld to %lld are too few to score",
+                          (long long)window.begin, (long long)window.end - 1);
+    }
+    e->window[0] = (ho_evaluation_window){.test = window};
+    e->window_count = 1;
+    return resolve_sizes(e, settings, err);
+}
+
 void ho_evaluation_close(ho_evaluation *e)
 {
     ho_cohort_destroy(&e->cohort);

@@ -51,6 +51,10 @@ typedef struct ho_evaluation_options {
 ho_status ho_evaluation_open(ho_evaluation *out, const ho_evaluation_options *options, ho_err *err);
 void ho_evaluation_close(ho_evaluation *evaluation);
 
+/* Scores this window alone; its size is resolved anew. HO_EDATA: shorter than two bars. */
+ho_status ho_evaluation_restrict(ho_evaluation *evaluation, const ho_settings *settings,
+                                 ho_window window, ho_err *err);
+
 /* One policy over all windows. */
 typedef struct ho_evaluation_run {
     int count;

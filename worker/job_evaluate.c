@@ -4,7 +4,8 @@
  * arguments  settings   object of ho_settings_to_json
  *            data       [path], files of the bars
  *            models     [path]           ensemble   "mean_q" | "vote" | "confidence"
- *            windows    [[train begin, end, test begin, end]] or a number of equal parts
+ *            windows    [[train begin, end, test begin, end]] or a number of equal parts (0: the
+ *                       stamps of signals or actions, else one)
  *            policies   [name]           momentum   bars
  *            signals    path or null     actions    path or null
  *            random     how many random policies to compare with; 0 none
@@ -157,7 +158,21 @@ static ho_status place_rows(const evaluate_job *j, const char *path, const ho_se
     return HO_OK;
 }
 
-static ho_status read_series(const evaluate_job *j, const char *path, const char *const *names,
+/* Without windows of their own, rows with stamps say what is scored: from the first to the bar
+ * after the last, in which it fills. */
+static ho_status follow_rows(evaluate_job *j, const ho_series *s, const int64_t *bar, ho_err *err)
+{
+    const cJSON *windows = cJSON_GetObjectItemCaseSensitive(j->arguments, "windows");
+    if (!s->time_ns || cJSON_IsArray(windows) ||
+        (cJSON_IsNumber(windows) && windows->valueint > 0)) {
+        return HO_OK;
+    }
+    int64_t end = bar[s->count - 1] + 2, T = j->evaluation.bars.count;
+    return ho_evaluation_restrict(&j->evaluation, j->settings,
+                                  (ho_window){bar[0], end < T ? end : T}, err);
+}
+
+static ho_status read_series(evaluate_job *j, const char *path, const char *const *names,
                              ho_series *s, int64_t **bar, ho_err *err)
 {
     ho_status rc = ho_series_read(path, NULL, names, s, err);
@@ -165,7 +180,8 @@ static ho_status read_series(const evaluate_job *j, const char *path, const char
     if (rc == HO_OK && !*bar) {
         rc = out_of_memory(err);
     }
-    return rc == HO_OK ? place_rows(j, path, s, *bar, err) : rc;
+    rc = rc == HO_OK ? place_rows(j, path, s, *bar, err) : rc;
+    return rc == HO_OK ? follow_rows(j, s, *bar, err) : rc;
 }
 
 /* Target exposures; bars without a row keep the last one, flat before the first. */
