@@ -217,6 +217,7 @@ static ho_status start_local(run *r, ho_err *err)
                           : (int)ho_settings_i64(s, HO_KEY_WORKERS_THREADS);
     options.pause_ns = (int64_t)RESTART_PAUSE_MS * 1000000;
     options.log_level = ho_log_level_name(ho_log_get_level());
+    options.log_json = ho_log_get_json();
     return ho_local_create(&r->local, &options, ho_clock_ns(), err);
 }
 

@@ -335,7 +335,11 @@ ho_status ho_store_open(ho_store **out, const char *path, const ho_store_options
         goto out;
     }
     (void)sqlite3_busy_timeout(store->db, 5000); /* while opening; flushing sets it to 0 */
-    if (exists) {
+    /* a coordinator that was killed while it made the file leaves one without tables */
+    bool blank = exists && options->create &&
+                 pragma_int(store->db, "SELECT count(*) FROM sqlite_master", -1) == 0 &&
+                 pragma_int(store->db, "PRAGMA application_id", -1) == 0;
+    if (exists && !blank) {
         if ((rc = check_kind(store, err)) != HO_OK || (rc = set_journal(store, err)) != HO_OK ||
             (rc = check_integrity(store, err)) != HO_OK ||
             (rc = ho_store_migrate(store->db, path, NULL, 0, HO_STORE_VERSION, err)) != HO_OK) {

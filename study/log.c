@@ -57,6 +57,14 @@ void ho_log_set_json(bool json)
     pthread_mutex_unlock(&lock);
 }
 
+bool ho_log_get_json(void)
+{
+    pthread_mutex_lock(&lock);
+    bool json = as_json;
+    pthread_mutex_unlock(&lock);
+    return json;
+}
+
 void ho_log_set_hook(void (*hook)(bool before, void *user), void *user)
 {
     pthread_mutex_lock(&lock);

@@ -29,6 +29,7 @@ const char *ho_log_level_name(ho_log_level level);
 bool ho_log_parse_level(const char *name, ho_log_level *out);
 
 void ho_log_set_json(bool json);
+bool ho_log_get_json(void);
 
 /* Called before and after each line, so that a progress display can step aside. NULL: none. */
 void ho_log_set_hook(void (*hook)(bool before, void *user), void *user);

@@ -23,7 +23,7 @@ typedef struct world {
     ho_dispatch *d;
     ho_dispatch_config config;
     char path[64];
-    int64_t now;
+    int64_t now, clock_error;
     sent lease[MAX], ack[MAX], prune[MAX], drop[MAX], keep[MAX];
     int leases, acks, prunes, drops, keeps;
 } world;
@@ -61,7 +61,8 @@ static void on_ack(void *user, int64_t worker, int64_t number, int64_t attempt)
 
 static int64_t unix_now(void *user)
 {
-    return ((world *)user)->now + 1700000000 * second;
+    const world *w = (const world *)user;
+    return w->now + w->clock_error + 1700000000 * second;
 }
 
 static void start(world *w)
@@ -503,6 +504,33 @@ static void a_lease_that_never_arrived_is_given_again(void **state)
     finish(w, 1);
     assert_int_equal(w->leases, 2);
     assert_int_equal(w->lease[1].attempt, 2);
+    world_free(w);
+}
+
+/* The wall clock may jump: leases and order do not depend on it. */
+static void a_jump_of_the_clock_changes_nothing(void **state)
+{
+    (void)state;
+    world *w = world_make_of(fixture_toml, 6);
+    w->config.in_flight = 2;
+    start(w);
+    (void)join(w, 2);
+    tick(w);
+    w->clock_error = -7200 * second;
+    assert_int_equal(deliver(w, &w->lease[0], 1.0), HO_OK);
+    tick(w);
+    w->clock_error = 86400 * second;
+    assert_int_equal(deliver(w, &w->lease[1], 2.0), HO_OK);
+    tick(w);
+    w->clock_error = 0;
+    crash_and_restart(w);
+    (void)join(w, 2);
+    w->now += 31 * second;
+    ho_dispatch_heard(w->d, 2, w->now);
+    finish(w, 0);
+    assert_int_equal(events_of(w, "lost"), 0);
+    assert_int_equal(trials_in(w, "COMPLETE"), 6);
+    assert_int_equal(fixture_count(w->store, "SELECT told_order FROM trial WHERE number = 1"), 2);
     world_free(w);
 }
 
@@ -966,6 +994,7 @@ int main(void)
         cmocka_unit_test(a_restarted_coordinator_adopts_running_trials),
         cmocka_unit_test(what_nobody_brings_back_after_a_restart_is_requeued),
         cmocka_unit_test(a_lease_that_never_arrived_is_given_again),
+        cmocka_unit_test(a_jump_of_the_clock_changes_nothing),
         cmocka_unit_test(each_cause_has_its_own_policy),
         cmocka_unit_test(a_crash_is_tried_again_after_a_pause_that_doubles),
         cmocka_unit_test(the_trial_that_kills_workers_is_found_and_its_neighbours_are_spared),

@@ -332,6 +332,25 @@ static void files_that_are_no_study_are_told_apart(void **state)
     CHECK_CONTAINS(err.text, "another program");
 }
 
+/* A coordinator killed between making the file and its tables must not leave the study stuck. */
+static void a_file_without_tables_is_begun_anew(void **state)
+{
+    (void)state;
+    char path[64];
+    sqlite3 *db = NULL;
+    fixture_path(path, sizeof path);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "PRAGMA journal_mode = WAL; CREATE TABLE a (b); DROP TABLE a",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    (void)sqlite3_close(db);
+    ho_study *study = fixture_study(fixture_toml);
+    ho_store *store = fixture_store(path, study, 20);
+    assert_true(ho_store_has_study(store));
+    ho_store_close(&store);
+    ho_study_free(&study);
+}
+
 static void a_newer_file_is_refused_and_a_damaged_one_is_noticed(void **state)
 {
     (void)state;
@@ -552,6 +571,7 @@ int main(void)
         cmocka_unit_test(a_row_that_the_schema_refuses_is_an_error_and_changes_nothing),
         cmocka_unit_test(a_reader_can_read_while_the_writer_writes_and_cannot_write),
         cmocka_unit_test(files_that_are_no_study_are_told_apart),
+        cmocka_unit_test(a_file_without_tables_is_begun_anew),
         cmocka_unit_test(a_newer_file_is_refused_and_a_damaged_one_is_noticed),
         cmocka_unit_test(an_older_file_is_migrated_after_a_backup_copy),
         cmocka_unit_test(network_filesystems_are_known_and_use_a_rollback_journal),

@@ -232,6 +232,36 @@ class Remote(harness.SystemTest):
         self.assertRan(run, 2)
         self.assertNotIn("file sent", self.log(2))
 
+    def namespaces(self):
+        """Two network namespaces joined by a cable: returns their names, or skips."""
+        a, b = f"hoa{os.getpid()}", f"hob{os.getpid()}"
+        script = (f"ip netns add {a} && ip netns add {b} && "
+                  f"ip link add {a} type veth peer name {b} && ip link set {a} netns {a} && ip link set {b} netns {b} && "
+                  f"ip -n {a} addr add 10.77.0.1/24 dev {a} && ip -n {b} addr add 10.77.0.2/24 dev {b} && "
+                  f"ip -n {a} link set {a} up && ip -n {b} link set {b} up && ip -n {a} link set lo up")
+        self.addCleanup(lambda: os.system(f"ip netns del {a} 2>/dev/null; ip netns del {b} 2>/dev/null"))
+        if os.geteuid() != 0 or os.system(f"({script}) 2>/dev/null") != 0:
+            self.skipTest("cannot make network namespaces")
+        return a, b
+
+    def test_a_network_partition_is_survived(self):
+        a, b = self.namespaces()
+        self.write(study_text(trials=8, epochs=40, ping=0.2, silence=1.5, attempts=100))
+        run = self.start("netns", "exec", a, harness.HYPEROPT, "run", "t.toml", "--no-local", "--listen",
+                         "tcp://10.77.0.1:5555", "--insecure", "--log-level", "info", program="ip")
+        self.until(lambda: "listening" in self.log(), "listening", run)
+        self.start("netns", "exec", b, WORKER, "--connect", "tcp://10.77.0.1:5555", "--cpu", "--threads", 1, "--cache",
+                   self.dir / "cache", program="ip")
+        for cut in range(2):
+            before = self.one("SELECT count(*) FROM report")
+            self.until(lambda: self.one("SELECT count(*) FROM report") > before or run.poll() is not None, "reports")
+            if run.poll() is not None:
+                break
+            os.system(f"ip -n {a} link set {a} down")
+            self.until(lambda: self.one("SELECT count(*) FROM event WHERE kind = 'lost'") > cut, "it is given up", run)
+            os.system(f"ip -n {a} link set {a} up")
+        self.assertRan(run, 8)
+
     def test_32_workers_that_start_at_once_share_the_trials(self):
         self.write(study_text(trials=40, epochs=1, silence=60)
                    .replace("[workers]\n", "[workers]\nin_flight = 32\n"))

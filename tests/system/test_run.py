@@ -155,6 +155,15 @@ class Run(harness.SystemTest):
         self.assertIn("4/4", done.stderr)
         self.assertLess(len(done.stderr.splitlines()), 30)
 
+    def test_a_json_log_is_one_object_a_line(self):
+        self.write(study_text(trials=2))
+        done = self.hyperopt("run", "t.toml", "--quiet", "--log-level", "debug", "--log-json")
+        lines = [json.loads(line) for line in done.stderr.splitlines()]
+        self.assertGreater(len(lines), 5)
+        for line in lines:
+            self.assertEqual(set(line), {"time", "level", "area", "event"})
+        self.assertIn("worker", {line["area"] for line in lines})
+
     def run_on_terminal(self, env):
         pid, fd = pty.fork()
         if pid == 0:
