@@ -110,6 +110,29 @@ class Run(harness.SystemTest):
         self.assertEqual(boards[0], boards[2])
         self.assertEqual(len(boards[0][1]), 16)
 
+    def test_it_repeats_with_a_model_and_a_pruner_too(self):
+        self.write(study_text(trials=20, epochs=9, study="deterministic = true\nparallel = 4")
+                   .replace('kind = "random"', 'kind = "tpe"\nstartup = 6')
+                   .replace('kind = "none"', 'kind = "asha"\nmin_epochs = 1\nreduction = 3'))
+        outcomes = []
+        for db, workers in (("a.db", 1), ("b.db", 3)):
+            self.hyperopt("run", "t.toml", "--database", db, "--workers", workers)
+            outcomes.append((self.query("SELECT trial, param, value FROM param ORDER BY 1, 2", db),
+                             self.query("SELECT number, state, epochs FROM trial ORDER BY 1", db),
+                             self.query("SELECT trial, value FROM trial_value ORDER BY 1", db),
+                             self.query("SELECT rank, trial, value, sharpe, trades FROM leaderboard", db)))
+        self.assertEqual(outcomes[0], outcomes[1])
+        self.assertIn("PRUNED", {row[1] for row in outcomes[0][1]})
+
+    def test_the_quickstart_completes(self):
+        done = self.hyperopt("run", harness.SOURCE / "configs/quickstart.toml")
+        self.assertGreaterEqual(self.states("quickstart.db")["COMPLETE"], 12)
+        self.assertEqual(self.one("SELECT count(*) FROM fold WHERE id >= 0", "quickstart.db"), 3)
+        for word in ("buy-and-hold", "flat", "random", "Next:"):
+            self.assertIn(word, done.stdout)
+        for command in ("best", "status"):
+            self.hyperopt(command, "quickstart.db")
+
     def test_sql_cannot_write(self):
         self.write(study_text(trials=1))
         self.hyperopt("run", "t.toml")
