@@ -40,6 +40,7 @@ enum {
     X("holdout", ho_cmd_holdout, "score a trial on data no trial saw; recorded")                   \
     X("reproduce", ho_cmd_reproduce, "train a trial again and compare, bit for bit")               \
     X("null-test", ho_cmd_null_test, "the same search where there is nothing to find")             \
+    X("slurm", ho_cmd_slurm, "the submission of a study to Slurm")                                 \
     X("report", ho_cmd_report, "write a study as one HTML page")                                   \
     X("evaluate", ho_cmd_evaluate, "backtest agents, signals or rules on any bars")                \
     X("verify", ho_cmd_verify, "replay a stored trial's actions on the CPU, bit for bit")          \
