@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * hyperopt slurm STUDY.toml: the submission of a coordinator and an array of workers. The two batch
- * scripts are slurm/*.sbatch, embedded; this command writes them into the run's folder and submits
+ * scripts of the folder slurm are embedded; this command writes them into the run's folder and submits
  * them, or prints a script that does. */
 #include <errno.h>
 #include <inttypes.h>

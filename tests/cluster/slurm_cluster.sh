@@ -60,7 +60,7 @@ KillWait=5
 MinJobAge=300
 EOF
     for i in $(seq $nodes); do
-        echo "NodeName=n$i NodeHostname=$(hostname -s) NodeAddr=127.0.0.1 Port=$((base_port + i)) CPUs=2 RealMemory=2000" >>"$conf"
+        echo "NodeName=n$i NodeHostname=$(hostname -s) NodeAddr=127.0.0.1 Port=$((base_port + i)) CPUs=2 RealMemory=8000" >>"$conf"
     done
     echo "PartitionName=main Nodes=n[1-$nodes] Default=YES MaxTime=INFINITE State=UP" >>"$conf"
     export SLURM_CONF=$conf
