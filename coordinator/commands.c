@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "coordinator/reference.h"
 #include "study/settings.h"
 
 typedef struct command {
@@ -64,7 +65,7 @@ static void print_help(FILE *out)
     (void)fputs(
         "\n`hyperopt COMMAND --help` explains one command; --version prints the version.\n"
         "`hyperopt help settings` lists every key of a study file; `hyperopt help KEY` explains\n"
-        "one, e.g. dqn.gamma.\n\n"
+        "one, e.g. dqn.gamma; `hyperopt help commands` is all of them as one page.\n\n"
         "Exit codes: 0 done; 1 usage or study error; 2 data error; 3 no worker could run;\n"
         "4 database error; 5 usable with warnings; 130 interrupted (run again to resume).\n",
         out);
@@ -78,6 +79,46 @@ static const command *find_command(const char *name)
         }
     }
     return NULL;
+}
+
+typedef struct described {
+    void (*visit)(const ho_usage *usage, const char *summary, void *user);
+    const char *summary;
+    void *user;
+} described;
+
+static void describe(const ho_usage *usage, void *user)
+{
+    described *d = (described *)user;
+    d->visit(usage, d->summary, d->user);
+}
+
+void ho_commands_visit(void (*visit)(const ho_usage *usage, const char *summary, void *user),
+                       void *user)
+{
+    described d = {.visit = visit, .user = user};
+    ho_usage_set_visit(describe, &d);
+    for (const command *c = commands; c->name; c++) {
+        char name[32];
+        char *argv[] = {name, NULL};
+        (void)snprintf(name, sizeof name, "%s", c->name);
+        d.summary = c->summary;
+        (void)c->run(1, argv);
+    }
+    ho_usage_set_visit(NULL, NULL);
+}
+
+/* Topics of `hyperopt help` that are neither a command nor a setting. */
+static bool print_reference(const char *topic)
+{
+    if (strcmp(topic, "commands") == 0) {
+        ho_reference_markdown(stdout);
+    } else if (strcmp(topic, "man") == 0) {
+        ho_reference_man(stdout);
+    } else {
+        return false;
+    }
+    return true;
 }
 
 int ho_commands_run(int argc, char **argv)
@@ -104,7 +145,7 @@ int ho_commands_run(int argc, char **argv)
             char *help_argv[] = {argv[2], flag, NULL};
             return c->run(2, help_argv);
         }
-        if (ho_settings_print_topic(argv[2], stdout)) {
+        if (print_reference(argv[2]) || ho_settings_print_topic(argv[2], stdout)) {
             return HO_EXIT_OK;
         }
         name = argv[2];

@@ -46,7 +46,8 @@ enum {
     X("verify", ho_cmd_verify, "replay a stored trial's actions on the CPU, bit for bit")          \
     X("metrics", ho_cmd_metrics, "every metric of a series of returns or equity")                  \
     X("serve", ho_cmd_serve, "run the studies of a folder on the same workers")                    \
-    X("keygen", ho_cmd_keygen, "CURVE keys for remote workers")
+    X("keygen", ho_cmd_keygen, "CURVE keys for remote workers")                                    \
+    X("completion", ho_cmd_completion, "print completion for bash or zsh")
 
 #define HO_COMMAND_DECLARE(name, function, summary) int function(int argc, char **argv);
 HO_COMMAND_MAP(HO_COMMAND_DECLARE)
@@ -103,6 +104,10 @@ typedef struct ho_arguments {
  * takes --help, --log-level and --log-json. HO_OK: go on. HO_EDONE: help was printed, leave with 0.
  * HO_EUSAGE: the message was printed to standard error, leave with HO_EXIT_USAGE. */
 ho_status ho_usage_parse(const ho_usage *usage, int argc, char **argv, ho_arguments *out);
+
+/* Lets ho_usage_parse hand the usage to `visit` and return HO_EDONE, until visit is NULL again: so
+ * a command describes itself without running. */
+void ho_usage_set_visit(void (*visit)(const ho_usage *usage, void *user), void *user);
 
 /* "90", "90s", "5m", "8h", "2d" as seconds. HO_EUSAGE for anything else or a negative length. */
 ho_status ho_option_duration(const char *text, double *seconds);

@@ -10,9 +10,39 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coordinator/reference.h"
 #include "study/log.h"
 
+static void (*usage_visit)(const ho_usage *usage, void *user);
+static void *usage_user;
+
+/* Printed by print_usage and taken by ho_usage_parse for every command. */
+const ho_option ho_common_option[HO_COMMON_OPTIONS] = {
+    {"log-level", 0, HO_OPTION_STRING, NULL, "LEVEL", "error, warn, info or debug (to stderr)", 0,
+     0},
+    {"log-json", 0, HO_OPTION_FLAG, NULL, NULL, "log lines as JSON objects", 0, 0},
+    {"help", 'h', HO_OPTION_FLAG, NULL, NULL, "this text", 0, 0},
+};
+
 enum { OPTIONS_MAX = 64, CODE_BASE = 1000, CODE_HELP = 900, CODE_LEVEL = 901, CODE_JSON = 902 };
+
+void ho_usage_set_visit(void (*visit)(const ho_usage *usage, void *user), void *user)
+{
+    usage_visit = visit;
+    usage_user = user;
+}
+
+static void print_option(const ho_option *o)
+{
+    char left[96];
+    char letter[8] = "    ";
+    if (o->letter) {
+        (void)snprintf(letter, sizeof letter, "-%c, ", o->letter);
+    }
+    (void)snprintf(left, sizeof left, "%s--%s%s%s", letter, o->name,
+                   o->kind == HO_OPTION_FLAG ? "" : " ", o->kind == HO_OPTION_FLAG ? "" : o->value);
+    (void)printf(strlen(left) > 26 ? "  %s\n  %26s  %s\n" : "  %-26s%s  %s\n", left, "", o->help);
+}
 
 static void print_usage(const ho_usage *u)
 {
@@ -20,22 +50,11 @@ static void print_usage(const ho_usage *u)
                  u->arguments[0] ? " " : "", u->about);
     (void)printf("\nOptions:\n");
     for (int i = 0; i < u->option_count; i++) {
-        const ho_option *o = &u->option[i];
-        char left[96];
-        char letter[8] = "    ";
-        if (o->letter) {
-            (void)snprintf(letter, sizeof letter, "-%c, ", o->letter);
-        }
-        (void)snprintf(left, sizeof left, "%s--%s%s%s", letter, o->name,
-                       o->kind == HO_OPTION_FLAG ? "" : " ",
-                       o->kind == HO_OPTION_FLAG ? "" : o->value);
-        (void)printf(strlen(left) > 26 ? "  %s\n  %26s  %s\n" : "  %-26s%s  %s\n", left, "",
-                     o->help);
+        print_option(&u->option[i]);
     }
-    (void)printf("  %-26s  %s\n", "    --log-level LEVEL",
-                 "error, warn, info or debug (to stderr)");
-    (void)printf("  %-26s  %s\n", "    --log-json", "log lines as JSON objects");
-    (void)printf("  %-26s  %s\n", "-h, --help", "this text");
+    for (int i = 0; i < HO_COMMON_OPTIONS; i++) {
+        print_option(&ho_common_option[i]);
+    }
     if (u->examples) {
         (void)printf("\nExamples:\n%s", u->examples);
     }
@@ -221,6 +240,10 @@ ho_status ho_usage_parse(const ho_usage *usage, int argc, char **argv, ho_argume
     int code = 0;
 
     *out = (ho_arguments){0};
+    if (usage_visit) {
+        usage_visit(usage, usage_user);
+        return HO_EDONE;
+    }
     if (usage->option_count > OPTIONS_MAX) {
         return HO_EUSAGE;
     }

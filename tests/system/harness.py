@@ -20,7 +20,7 @@ BIN = pathlib.Path(os.environ["HO_BINARY_DIR"]) / "bin"
 HYPEROPT = str(BIN / "hyperopt")
 WORKER = str(BIN / "hyperopt-worker")
 DATA = SOURCE / "configs/data/eurusd-1h-2017.csv"
-HANG = 600  # seconds after which a program counts as hung
+HANG = float(os.environ.get("HO_HANG", 600))  # seconds after which a program counts as hung
 
 BASE = """
 [study]
