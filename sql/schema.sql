@@ -275,8 +275,8 @@ CREATE TABLE evolution (
 
 -- The parameters it trained on with from there; param holds those it began with.
 CREATE TABLE evolution_param (
-    trial INTEGER NOT NULL,
-    step  INTEGER NOT NULL,
+    trial INTEGER NOT NULL,                  -- as in evolution
+    step  INTEGER NOT NULL,                  -- as in evolution
     param INTEGER NOT NULL REFERENCES param_space (id),
     value REAL NOT NULL,                     -- as in param
     PRIMARY KEY (trial, step, param),

@@ -5,7 +5,15 @@ set -eu
 here=$(cd "$(dirname "$0")/.." && pwd)
 hyperopt=${1:-$here/build/release}/bin/hyperopt
 [ -x "$hyperopt" ] || { echo "make-docs.sh: no $hyperopt; build first, or name the build folder" >&2; exit 1; }
-"$here/tools/sql-docs.py" > "$here/docs/sql.md"
-"$hyperopt" help settings > "$here/docs/settings.md"
-"$hyperopt" help commands > "$here/docs/commands.md"
-"$hyperopt" help man > "$here/man/hyperopt.1"
+
+# make PAGE COMMAND...: the page changes only when the command succeeds
+make() {
+    page=$here/$1
+    shift
+    "$@" > "$page.part" || { rm -f "$page.part"; exit 1; }
+    mv "$page.part" "$page"
+}
+make docs/sql.md "$here/tools/sql-docs.py"
+make docs/settings.md "$hyperopt" help settings
+make docs/commands.md "$hyperopt" help commands
+make man/hyperopt.1 "$hyperopt" help man

@@ -15,7 +15,7 @@ import harness
 from harness import BIN, HYPEROPT, SOURCE
 
 # Keys that are accepted and that nothing reads: each is a fault. Whoever mends one takes it out.
-NOT_READ_YET = {"SAMPLER_MULTIVARIATE", "STORE_EPOCHS", "COMMAND_TIMEOUT"}
+NOT_READ_YET = {"STORE_EPOCHS", "COMMAND_TIMEOUT"}
 
 
 class Terminal:
@@ -65,8 +65,8 @@ class Reference(harness.SystemTest):
         for page, topic in (("docs/commands.md", "commands"),
                             ("man/hyperopt.1", "man")):
             with self.subTest(page=page):
-                self.assertEqual(self.hyperopt("help", topic).stdout, (SOURCE / page).read_text(),
-                                 "run tools/make-docs.sh")
+                self.assertTrue(self.hyperopt("help", topic).stdout == (SOURCE / page).read_text(),
+                                "old: run tools/make-docs.sh")
 
     def test_every_command_and_option_stands_in_the_page_and_in_its_help(self):
         page = (SOURCE / "docs/commands.md").read_text()
@@ -76,7 +76,7 @@ class Reference(harness.SystemTest):
             text = self.hyperopt(command, "--help").stdout
             self.assertIn(f"## hyperopt {command}\n", page)
             for option in re.findall(r"--([a-z][a-z-]+)", text.split("Options:")[1].split("Examples:")[0]):
-                self.assertRegex(page, rf"--{option}\b", command)
+                self.assertTrue(re.search(rf"--{option}\b", page), f"{command} --{option}: run tools/make-docs.sh")
 
     def test_the_manual_page_is_clean_roff(self):
         if not shutil.which("groff"):
