@@ -18,6 +18,8 @@
 #include "study/safetensors.h"
 #include "study/text.h"
 
+enum { COSTS_MAX = 16 };
+
 typedef struct evaluate_options {
     const char *study, *signals, *actions, *costs, *trades, *equity, *played;
     ho_option_list set, policy;
@@ -248,27 +250,39 @@ static ho_status add_market(const evaluate_options *o, cJSON *arguments, ho_err 
 
 /* ---- the other arguments --------------------------------------------------------------------- */
 
-/* "0,0.5,1" */
-static ho_status add_costs(const char *text, cJSON *arguments, ho_err *err)
+ho_status ho_costs_parse(const char *text, double *out, int room, int *count, ho_err *err)
 {
-    cJSON *list = cJSON_AddArrayToObject(arguments, "costs");
     char copy[256];
     (void)snprintf(copy, sizeof copy, "%s", text);
     char *rest = copy;
-    for (char *part = strsep(&rest, ","); list && part && *copy; part = strsep(&rest, ",")) {
+    *count = 0;
+    for (char *part = strsep(&rest, ","); part && *text; part = strsep(&rest, ",")) {
         double factor;
-        if (!ho_text_parse_f64(part, &factor)) {
-            int64_t whole;
-            if (!ho_text_parse_i64(part, &whole)) {
-                return ho_err_set(err, HO_EUSAGE, "--costs %s: numbers split by commas", text);
-            }
-            factor = (double)whole;
+        if (!ho_text_parse_f64(part, &factor) || !(factor >= 0.0 && factor <= 1000.0) ||
+            *count >= room) {
+            return ho_err_set(err, HO_EUSAGE,
+                              "--costs %s: at most %d numbers from 0 to 1000, "
+                              "split by commas",
+                              text, room);
         }
-        if (!cJSON_AddItemToArray(list, cJSON_CreateNumber(factor))) {
-            return out_of_memory(err);
+        out[(*count)++] = factor;
+    }
+    return HO_OK;
+}
+
+static ho_status add_costs(const char *text, cJSON *arguments, ho_err *err)
+{
+    double factor[COSTS_MAX];
+    int count = 0;
+    ho_status rc = ho_costs_parse(text, factor, COSTS_MAX, &count, err);
+    if (rc == HO_OK) {
+        cJSON *list = cJSON_CreateDoubleArray(factor, count);
+        if (!list || !cJSON_AddItemToObject(arguments, "costs", list)) {
+            cJSON_Delete(list);
+            rc = out_of_memory(err);
         }
     }
-    return list ? HO_OK : out_of_memory(err);
+    return rc;
 }
 
 /* A path that the worker, in the same folder or not, opens as this process would. */

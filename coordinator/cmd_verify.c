@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * hyperopt verify DB N */
+#include <cjson/cJSON.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "coordinator/commands.h"
+#include "coordinator/evaluate_print.h"
 #include "coordinator/rerun.h"
 #include "kernels/metrics/metric_table.h"
 #include "study/text.h"
@@ -103,6 +105,39 @@ static ho_status compare(ho_store *store, int64_t number, const ho_job_answer *a
     return HO_OK;
 }
 
+/* The same decisions at other costs. */
+static void print_costs(const cJSON *body)
+{
+    static const ho_metric shown[] = {HO_METRIC_TOTAL_RETURN, HO_METRIC_SHARPE,
+                                      HO_METRIC_MAX_DRAWDOWN, HO_METRIC_TRADES};
+    enum { SHOWN = sizeof shown / sizeof shown[0] };
+    const cJSON *rows = cJSON_GetObjectItemCaseSensitive(body, "costs"), *row;
+    if (cJSON_GetArraySize(rows) > 0) {
+        (void)printf("\nthe same decisions at other costs, joined over folds, mean over seeds:\n"
+                     "%6s",
+                     "costs");
+        for (int i = 0; i < SHOWN; i++) {
+            (void)printf("  %14s", ho_metric_name(shown[i]));
+        }
+        (void)printf("\n");
+    }
+    cJSON_ArrayForEach(row, rows)
+    {
+        const cJSON *values = cJSON_GetObjectItemCaseSensitive(row, "values");
+        const cJSON *factor = cJSON_GetObjectItemCaseSensitive(row, "factor");
+        (void)printf("x %4g", cJSON_IsNumber(factor) ? factor->valuedouble : NAN);
+        for (int i = 0; i < SHOWN; i++) {
+            const cJSON *value = cJSON_GetArrayItem(values, shown[i]);
+            if (cJSON_IsNumber(value)) {
+                (void)printf("  %14.6g", value->valuedouble);
+            } else {
+                (void)printf("  %14s", "undefined");
+            }
+        }
+        (void)printf("\n");
+    }
+}
+
 int ho_cmd_verify(int argc, char **argv)
 {
     ho_arguments args;
@@ -111,7 +146,13 @@ int ho_cmd_verify(int argc, char **argv)
     ho_job_answer answer = {0};
     ho_rerun_trial trial;
     int64_t number = -1;
-    int differ = 0;
+    int differ = 0, cost_count = 0;
+    double cost[HO_RERUN_COSTS_MAX];
+    const char *costs = "0,0.5,1,2,4";
+    const ho_option option[] = {
+        {"costs", 0, HO_OPTION_STRING, &costs, "LIST",
+         "cost factors at which the actions are replayed, too; 0,0.5,1,2,4", 0, 0},
+    };
     const ho_usage usage = {
         .name = "verify",
         .arguments = "DB N",
@@ -120,6 +161,8 @@ int ho_cmd_verify(int argc, char **argv)
                  "for bit, metrics to 1e-9. It trains nothing. Exit code 0: the same; 5: "
                  "different.\n",
         .examples = "  hyperopt verify quickstart.db 8\n",
+        .option = option,
+        .option_count = 1,
         .min_arguments = 2,
         .max_arguments = 2,
     };
@@ -135,12 +178,15 @@ int ho_cmd_verify(int argc, char **argv)
         (void)ho_exit_report(&err);
         return HO_EXIT_STORE;
     }
-    rc = ho_rerun(store, number, HO_RERUN_ACTIONS, true, &trial, &answer, &err);
+    rc = ho_costs_parse(costs, cost, HO_RERUN_COSTS_MAX, &cost_count, &err);
+    rc =
+        rc == HO_OK ? ho_rerun_actions(store, number, cost, cost_count, &trial, &answer, &err) : rc;
     rc = rc == HO_OK ? compare(store, number, &answer, &differ, &err) : rc;
     if (rc == HO_OK) {
         (void)printf(differ == 0 ? "Trial %" PRId64 " is verified.\n"
                                  : "Trial %" PRId64 " does not match its recorded actions.\n",
                      number);
+        print_costs(answer.body);
     }
     ho_job_answer_free(&answer);
     ho_store_close(&store);

@@ -19,6 +19,10 @@ ho_status ho_evaluate_print(FILE *out, const struct cJSON *answer, ho_err *err);
 /* The same as JSON: every metric by name with value, reason, unit and convention. */
 ho_status ho_evaluate_print_json(FILE *out, const struct cJSON *answer, ho_err *err);
 
+/* "0,0.5,1": the list of --costs, here and in `verify`. HO_EUSAGE: not numbers from 0 to 1000, or
+ * more than room. */
+ho_status ho_costs_parse(const char *text, double *out, int room, int *count, ho_err *err);
+
 #ifdef __cplusplus
 }
 #endif

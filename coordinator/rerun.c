@@ -101,8 +101,9 @@ static ho_status find_trial(ho_store *store, const ho_setup *setup, ho_rerun_win
     return ho_settings_set_i64(setup->study->settings, HO_KEY_STUDY_SEEDS, l->trial->seeds, err);
 }
 
-ho_status ho_rerun(ho_store *store, int64_t number, ho_rerun_windows windows, bool cpu,
-                   ho_rerun_trial *trial, ho_job_answer *out, ho_err *err)
+static ho_status rerun(ho_store *store, int64_t number, ho_rerun_windows windows, bool cpu,
+                       const double *costs, int cost_count, ho_rerun_trial *trial,
+                       ho_job_answer *out, ho_err *err)
 {
     ho_store_info info = {0};
     ho_setup setup = {0};
@@ -129,6 +130,12 @@ ho_status ho_rerun(ho_store *store, int64_t number, ho_rerun_windows windows, bo
         rc = ho_err_set(err, HO_ENOMEM, "out of memory");
         goto out;
     }
+    cJSON *factors = cJSON_CreateDoubleArray(costs, cost_count);
+    if (!factors || !cJSON_AddItemToObject(arguments, "costs", factors)) {
+        cJSON_Delete(factors);
+        rc = ho_err_set(err, HO_ENOMEM, "out of memory");
+        goto out;
+    }
     ho_job_request request = {.command = windows == HO_RERUN_ACTIONS ? "verify" : "train",
                               .arguments = arguments,
                               .setup = &setup,
@@ -144,4 +151,17 @@ out:
     ho_setup_free(&setup);
     ho_store_info_free(&info);
     return rc;
+}
+
+ho_status ho_rerun(ho_store *store, int64_t number, ho_rerun_windows windows, bool cpu,
+                   ho_rerun_trial *trial, ho_job_answer *out, ho_err *err)
+{
+    const double none = 0.0;
+    return rerun(store, number, windows, cpu, &none, 0, trial, out, err);
+}
+
+ho_status ho_rerun_actions(ho_store *store, int64_t number, const double *costs, int count,
+                           ho_rerun_trial *trial, ho_job_answer *out, ho_err *err)
+{
+    return rerun(store, number, HO_RERUN_ACTIONS, true, costs, count, trial, out, err);
 }

@@ -25,12 +25,19 @@ typedef struct ho_rerun_trial {
     ho_fold_plan folds; /* of the study */
 } ho_rerun_trial;
 
+enum { HO_RERUN_COSTS_MAX = 16 };
+
 /* Blocks while it trains; the elapsed time is shown on a terminal. out->window holds one window per
  * (fold, seed), fold -1 the holdout; free it with ho_job_answer_free.
  * HO_ENOTFOUND: no such trial. HO_EDATA: the data changed. HO_ECONFIG: it cannot be trained alone
  * (a population), or its parameters fit the study no more. Else as ho_job_call. */
 ho_status ho_rerun(ho_store *store, int64_t number, ho_rerun_windows windows, bool cpu,
                    ho_rerun_trial *trial, ho_job_answer *out, ho_err *err);
+
+/* HO_RERUN_ACTIONS on the CPU; the answer's body has the joined metrics at other costs. costs:
+ * [count] factors, count at most HO_RERUN_COSTS_MAX. */
+ho_status ho_rerun_actions(ho_store *store, int64_t number, const double *costs, int count,
+                           ho_rerun_trial *trial, ho_job_answer *out, ho_err *err);
 
 #ifdef __cplusplus
 }

@@ -195,7 +195,7 @@ void ho_evaluation_close(ho_evaluation *e)
 
 /* ---- playing --------------------------------------------------------------------------------- */
 
-static void scale_costs(ho_env_config *env, double factor)
+void ho_evaluation_scale_costs(ho_env_config *env, double factor)
 {
     env->spread_bps *= factor;
     env->spread_ticks *= factor;
@@ -244,7 +244,7 @@ ho_status ho_evaluation_play(ho_evaluation *e, const ho_evaluation_policy *p,
     for (size_t i = 0; i < n && rc == HO_OK; i++) {
         ho_window w = e->window[i].test;
         env[i] = e->env[i];
-        scale_costs(&env[i], p->cost_factor);
+        ho_evaluation_scale_costs(&env[i], p->cost_factor);
         request[i] = (ho_backtest_request){
             .policy = p->policy,
             .window = w,

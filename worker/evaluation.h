@@ -55,6 +55,9 @@ void ho_evaluation_close(ho_evaluation *evaluation);
 ho_status ho_evaluation_restrict(ho_evaluation *evaluation, const ho_settings *settings,
                                  ho_window window, ho_err *err);
 
+/* Multiplies spread, fees and impact. */
+void ho_evaluation_scale_costs(ho_env_config *env, double factor);
+
 /* One policy over all windows. */
 typedef struct ho_evaluation_run {
     int count;

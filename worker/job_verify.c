@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The job "verify": the recorded actions of a stored trial replayed in float64 on its test windows.
  * Arguments: number, seed (texts), config [P] (texts; null inactive) as job_train.c reads them, and
- * folder: where the trial's artifacts lie (fold-F-seed-S.actions.zst, one byte an action).
- * The answer holds one scored window per (fold, seed), with session returns. */
+ * folder: where the trial's artifacts lie (fold-F-seed-S.actions.zst, one byte an action); costs:
+ * factors by which spread, fees and impact are multiplied in further replays.
+ * The answer holds one scored window per (fold, seed), with session returns, and in its body
+ *     costs   [{factor, values: [a metric each], mean over the seeds' joined series; null
+ * undefined}]
+ */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -12,7 +16,9 @@
 #include <cjson/cJSON.h>
 #include <zstd.h>
 
+#include "study/objective.h"
 #include "study/text.h"
+#include "worker/evaluation.h"
 #include "worker/job.h"
 #include "worker/lane_config.h"
 #include "worker/model.h"
@@ -98,7 +104,8 @@ static ho_status find_kelly(const char *folder, int fold, int seed, ho_env_confi
 }
 
 static ho_status replay(const ho_job_context *context, const ho_trial_plan *plan,
-                        const char *folder, int fold, int seed, ho_scored_window *out, ho_err *err)
+                        const char *folder, int fold, int seed, double cost_factor, unsigned want,
+                        ho_backtest_result *out, ho_err *err)
 {
     char path[HO_WIRE_PATH];
     ho_window test = plan->test[fold];
@@ -111,17 +118,91 @@ static ho_status replay(const ho_job_context *context, const ho_trial_plan *plan
                            : ho_err_set(err, HO_ENOMEM, "out of memory for a job");
     rc = rc == HO_OK ? find_kelly(folder, agent_fold, seed, &env, err) : rc;
     if (rc == HO_OK) {
+        ho_evaluation_scale_costs(&env, cost_factor);
         ho_backtest_request request = {.policy = HO_POLICY_ACTIONS,
                                        .window = test,
                                        .env = &env,
                                        .actions = actions,
-                                       .want = HO_WANT_SESSIONS};
-        rc = ho_backtest(context->market, NULL, &request, 1, &out->result, err);
+                                       .want = want};
+        rc = ho_backtest(context->market, NULL, &request, 1, out, err);
     }
-    out->fold = fold;
-    out->seed = seed;
-    out->random_percentile = NAN;
     free(actions);
+    return rc;
+}
+
+/* One seed's windows at other costs, joined. */
+static ho_status replay_seed(const ho_job_context *context, const ho_trial_plan *plan,
+                             const char *folder, int seed, double factor, ho_backtest_result *out,
+                             ho_err *err)
+{
+    ho_backtest_result *result = calloc((size_t)plan->folds, sizeof *result);
+    const ho_backtest_result *window[HO_FOLDS_MAX];
+    ho_status rc = result ? HO_OK : ho_err_set(err, HO_ENOMEM, "out of memory for a job");
+    int64_t ns = 0;
+    for (int f = 0; f < plan->folds && rc == HO_OK; f++) {
+        ho_window test = plan->test[f];
+        rc = replay(context, plan, folder, f, seed, factor,
+                    HO_WANT_SESSIONS | HO_WANT_BARS | HO_WANT_TRADES, &result[f], err);
+        window[f] = &result[f];
+        ns += context->bars->open_ns[test.end - 1] + context->bars->interval_ns -
+              context->bars->open_ns[test.begin + 1];
+    }
+    if (rc == HO_OK) {
+        ho_stitch_input in = {.window = window,
+                              .count = plan->folds,
+                              .sessions_per_year = context->bars->sessions_per_year,
+                              .years = (double)ns / (365.25 * 86400e9),
+                              .multiplier = plan->lane[0].env.multiplier};
+        rc = ho_stitch(&in, out, err);
+    }
+    for (int f = 0; result && f < plan->folds; f++) {
+        ho_backtest_free(&result[f]);
+    }
+    free(result);
+    return rc;
+}
+
+static ho_status add_cost(const ho_job_context *context, const ho_trial_plan *plan,
+                          const char *folder, double factor, cJSON *rows, ho_err *err)
+{
+    double mean[HO_METRIC_COUNT] = {0.0};
+    ho_status rc = HO_OK;
+    if (!(factor >= 0.0 && factor <= 1000.0)) {
+        return ho_err_set(err, HO_EUSAGE, "cost factors are 0 to 1000");
+    }
+    for (int s = 0; s < plan->seeds && rc == HO_OK; s++) {
+        ho_backtest_result joined = {0};
+        rc = replay_seed(context, plan, folder, s, factor, &joined, err);
+        for (int i = 0; i < HO_METRIC_COUNT && rc == HO_OK; i++) {
+            mean[i] += joined.metrics.value[i] / plan->seeds;
+        }
+        ho_backtest_free(&joined);
+    }
+    cJSON *row = rc == HO_OK ? cJSON_CreateObject() : NULL;
+    bool good =
+        row && cJSON_AddItemToArray(rows, row) && cJSON_AddNumberToObject(row, "factor", factor);
+    cJSON *values = good ? cJSON_AddArrayToObject(row, "values") : NULL;
+    for (int i = 0; i < HO_METRIC_COUNT && values; i++) {
+        good = good && cJSON_AddItemToArray(values, isfinite(mean[i]) ? cJSON_CreateNumber(mean[i])
+                                                                      : cJSON_CreateNull());
+    }
+    return rc != HO_OK ? rc : good ? HO_OK : ho_err_set(err, HO_ENOMEM, "out of memory for a job");
+}
+
+static ho_status add_costs(const ho_job_context *context, const ho_trial_plan *plan,
+                           const cJSON *arguments, ho_job_reply *reply, ho_err *err)
+{
+    const cJSON *factors = cJSON_GetObjectItemCaseSensitive(arguments, "costs"), *factor;
+    reply->body = cJSON_CreateObject();
+    cJSON *rows = cJSON_AddArrayToObject(reply->body, "costs");
+    ho_status rc = rows ? HO_OK : ho_err_set(err, HO_ENOMEM, "out of memory for a job");
+    cJSON_ArrayForEach(factor, factors)
+    {
+        if (rc == HO_OK) {
+            rc = add_cost(context, plan, text_of(arguments, "folder"),
+                          cJSON_IsNumber(factor) ? factor->valuedouble : -1.0, rows, err);
+        }
+    }
     return rc;
 }
 
@@ -139,10 +220,15 @@ ho_status ho_job_verify(const ho_job_context *context, const cJSON *arguments, h
         rc = ho_err_set(err, HO_ENOMEM, "out of memory for a job");
     }
     for (int i = 0; i < n && rc == HO_OK; i++) {
-        rc = replay(context, plan, text_of(arguments, "folder"), i / plan->seeds, i % plan->seeds,
-                    &reply->window[i], err);
+        ho_scored_window *w = &reply->window[i];
+        w->fold = i / plan->seeds;
+        w->seed = i % plan->seeds;
+        w->random_percentile = NAN;
         reply->window_count++;
+        rc = replay(context, plan, text_of(arguments, "folder"), w->fold, w->seed, 1.0,
+                    HO_WANT_SESSIONS, &w->result, err);
     }
+    rc = rc == HO_OK ? add_costs(context, plan, arguments, reply, err) : rc;
     ho_trial_plan_destroy(&plan);
     return rc;
 }

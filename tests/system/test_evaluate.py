@@ -242,6 +242,12 @@ class Agents(Tools):
         done = self.hyperopt("verify", "t.db", 1)
         self.assertEqual(done.stdout.count("the same bits"), 4)
         self.assertIn("Trial 1 is verified.", done.stdout)
+        costs = [line.split() for line in done.stdout.splitlines() if line.startswith("x ")]
+        self.assertEqual([float(row[1]) for row in costs], [0, 0.5, 1, 2, 4])
+        self.assertGreater(float(costs[0][2]), float(costs[4][2]))
+        mean = self.one("SELECT avg(total_return) FROM fold_result WHERE trial = 1 AND fold = -1")
+        self.assertAlmostEqual(float(costs[2][2]), mean, delta=1e-5 * abs(mean))
+        self.assertNotIn("x ", self.hyperopt("verify", "t.db", 1, "--costs", "").stdout.split("verified")[1])
 
     def test_verify_finds_a_changed_result_and_a_changed_action(self):
         connection = sqlite3.connect(self.dir / "t.db")
