@@ -31,7 +31,8 @@ struct ho_hub {
 
 bool ho_peer_same(const ho_peer *a, const ho_peer *b)
 {
-    return a->local == b->local && a->size == b->size && memcmp(a->id, b->id, a->size) == 0;
+    return a->local == b->local && a->size == b->size && memcmp(a->id, b->id, a->size) == 0 &&
+           strcmp(a->curve_key, b->curve_key) == 0; /* a routing id is bound to its key */
 }
 
 /* ---- ipc ------------------------------------------------------------------------------------ */

@@ -27,7 +27,7 @@ typedef struct ho_peer {
     char address[64]; /* IP of a remote peer */
 } ho_peer;
 
-bool ho_peer_same(const ho_peer *a, const ho_peer *b); /* the same socket and routing id */
+bool ho_peer_same(const ho_peer *a, const ho_peer *b); /* same socket, routing id, key */
 
 /* Makes the folder and binds the ipc socket. HO_EIO: neither XDG_RUNTIME_DIR nor /tmp can hold it.
  */

@@ -725,6 +725,48 @@ static void a_pruned_trial_ends_at_once_with_its_last_value(void **state)
     world_free(w);
 }
 
+/* asha with promote: a trial is paused at a rung, and goes on when the rung shows it belongs to the
+ * best; what is never promoted ends as pruned. */
+static void paused_trials_are_promoted_or_end_as_pruned(void **state)
+{
+    (void)state;
+    static const char toml[] =
+        "[study]\nname = \"fixture\"\n[data]\npath = \"bars.csv\"\n"
+        "[agent]\nepochs = 9\n[sampler]\nkind = \"random\"\n"
+        "[pruner]\nkind = \"asha\"\nmin_epochs = 1\nreduction = 3\npromote = true\n"
+        "[search]\n\"barriers.stop_loss\" = { float = [10, 80] }\n";
+    world *w = world_make_of(toml, 9);
+    w->config.in_flight = 3;
+    start(w);
+    int64_t worker = join(w, 3);
+    int done = 0, promoted = 0;
+    for (int round = 0; round < 500 && !ho_dispatch_done(w->d); round++) {
+        tick(w);
+        for (; done < w->leases; done++) {
+            const sent *lease = &w->lease[done];
+            int pauses = w->prunes;
+            promoted += lease->attempt > 1;
+            for (int64_t epoch = 1; epoch <= 9 && w->prunes == pauses;
+                 epoch++) { /* earlier trials are better */
+                assert_int_equal(
+                    report(w, lease, epoch, 0.01 * (double)epoch - (double)lease->number), HO_OK);
+            }
+            if (w->prunes == pauses) {
+                assert_int_equal(deliver(w, lease, (double)lease->number), HO_OK);
+            }
+            ho_dispatch_ready(w->d, worker, 3, 1, w->now);
+        }
+    }
+    assert_true(ho_dispatch_done(w->d));
+    assert_int_equal(fixture_count(w->store, "SELECT count(*) FROM trial"), 9);
+    assert_int_equal(trials_in(w, "COMPLETE") + trials_in(w, "PRUNED"), 9);
+    assert_true(promoted > 0);
+    assert_true(trials_in(w, "PRUNED") > 0);
+    assert_int_equal(
+        fixture_count(w->store, "SELECT count(*) FROM report WHERE verdict = 'pause'") > 0, 1);
+    world_free(w);
+}
+
 /* ---- stopping ------------------------------------------------------------------------------- */
 
 static void patience_ends_a_study_without_a_new_best(void **state)
@@ -1002,6 +1044,7 @@ int main(void)
         cmocka_unit_test(an_undefined_objective_is_a_failed_trial_with_a_reason),
         cmocka_unit_test(messages_about_trials_never_given_out_are_offences),
         cmocka_unit_test(a_pruned_trial_ends_at_once_with_its_last_value),
+        cmocka_unit_test(paused_trials_are_promoted_or_end_as_pruned),
         cmocka_unit_test(patience_ends_a_study_without_a_new_best),
         cmocka_unit_test(a_timeout_lets_running_trials_end),
         cmocka_unit_test(a_finite_space_ends_the_study),
