@@ -59,20 +59,23 @@ static int32_t best_of(const float *score)
     return best;
 }
 
-/* How far the best score stands out: (best - mean) / deviation over the actions, so that members
- * with different scales can be compared. */
+/* How far the best score stands out: (best - mean) / deviation over the actions that the set has
+ * (the others' scores are -inf), so that members with different scales can be compared. */
 static double confidence_of(const float *score)
 {
-    double sum = 0.0, square = 0.0, best = score[0];
+    double sum = 0.0, square = 0.0, best = score[best_of(score)];
+    int n = 0;
     for (int a = 0; a < HO_ACTIONS; a++) {
-        sum += score[a];
-        best = score[a] > best ? score[a] : best;
+        if (isfinite(score[a])) {
+            sum += score[a];
+            n++;
+        }
     }
-    double mean = sum / HO_ACTIONS;
+    double mean = sum / n;
     for (int a = 0; a < HO_ACTIONS; a++) {
-        square += (score[a] - mean) * (score[a] - mean);
+        square += isfinite(score[a]) ? (score[a] - mean) * (score[a] - mean) : 0.0;
     }
-    return square > 0.0 ? (best - mean) / sqrt(square / HO_ACTIONS) : 0.0;
+    return square > 0.0 ? (best - mean) / sqrt(square / n) : 0.0;
 }
 
 /* score, vote: of the first member at this row; members lie `stride` rows apart. A tie of votes
