@@ -43,7 +43,7 @@ typedef struct ho_sampler_kind {
 } ho_sampler_kind;
 
 extern const ho_sampler_kind ho_kind_random, ho_kind_grid, ho_kind_sobol, ho_kind_tpe,
-    ho_kind_cmaes, ho_kind_nsga2;
+    ho_kind_cmaes, ho_kind_gp, ho_kind_nsga2;
 
 #ifdef __cplusplus
 }

@@ -15,7 +15,8 @@
 enum { PROPOSE_TRIES = 16, PERTURB_TRIES = 64 };
 
 static const ho_sampler_kind *const KINDS[] = {
-    &ho_kind_tpe, &ho_kind_random, &ho_kind_grid, &ho_kind_sobol, &ho_kind_cmaes, &ho_kind_nsga2,
+    &ho_kind_tpe,   &ho_kind_random, &ho_kind_grid,  &ho_kind_sobol,
+    &ho_kind_cmaes, &ho_kind_gp,     &ho_kind_nsga2,
 };
 enum { KIND_COUNT = sizeof KINDS / sizeof KINDS[0] };
 

@@ -12,7 +12,7 @@
 
 enum { PARAMS = 8 };
 
-static const char *const LEARNING[] = {"tpe", "cmaes", "nsga2"};
+static const char *const LEARNING[] = {"tpe", "cmaes", "gp", "nsga2"};
 enum { LEARNING_COUNT = sizeof LEARNING / sizeof LEARNING[0] };
 
 static ho_sampler_options kind(const char *name, uint64_t seed)
