@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * hyperopt slurm STUDY.toml: the submission of a coordinator and an array of workers. The two batch
- * scripts of the folder slurm are embedded; this command writes them into the run's folder and submits
- * them, or prints a script that does. */
+ * scripts of the folder slurm are embedded; this command writes them into the run's folder and
+ * submits them, or prints a script that does. */
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>

@@ -15,6 +15,7 @@
 #include "coordinator/auto_batch.h"
 #include "coordinator/change.h"
 #include "coordinator/gpus.h"
+#include "coordinator/importance_study.h"
 #include "coordinator/keeper.h"
 #include "coordinator/observe.h"
 #include "coordinator/overfit_study.h"
@@ -372,8 +373,8 @@ static bool is_over(const run *r)
            r->trials <= r->info.trials;
 }
 
-/* Overfitting statistics, from the trials as they stand in the file. */
-static ho_status put_overfit(run *r, ho_err *err)
+/* Overfitting statistics and importances, from the trials as they stand in the file. */
+static ho_status put_statistics(run *r, ho_err *err)
 {
     ho_overfit_row row;
     ho_status rc = HO_OK;
@@ -381,6 +382,10 @@ static ho_status put_overfit(run *r, ho_err *err)
     if ((rc = ho_store_flush(r->store, ho_clock_ns(), true, err)) == HO_OK &&
         (rc = ho_overfit_measure(r->store, ho_clock_unix_ns(), &row, err)) == HO_OK) {
         rc = ho_store_put_overfit(r->store, &row);
+    }
+    if (rc == HO_OK) {
+        rc = ho_importance_study(r->store, &r->setup.study->space,
+                                 r->setup.study->objective[0].direction, err);
     }
     return rc;
 }
@@ -413,7 +418,7 @@ static ho_status serve(run *r, ho_run_end *end, ho_err *err)
                                                           : "failed",
                                     end->reason, r->trials, ho_clock_unix_ns());
     if (last == HO_OK && rc == HO_OK) {
-        last = put_overfit(r, &second);
+        last = put_statistics(r, &second);
     }
     if (last == HO_OK) {
         last = ho_dispatch_interrupt(r->dispatch, end->reason, ho_clock_ns(), &second);

@@ -258,6 +258,10 @@ ho_status ho_store_put_report(ho_store *store, const ho_report_row *row);
 ho_status ho_store_put_evolution(ho_store *store, int64_t trial, int64_t step, int64_t parent,
                                  const double *config, int params);
 
+/* Importance of parameter `position` of the running space for the first objective. */
+ho_status ho_store_put_importance(ho_store *store, int position, const char *method, double value,
+                                  int64_t trials);
+
 /* Drops the per-epoch rows of a trial that is not kept (store.epochs). */
 ho_status ho_store_put_epochs_deleted(ho_store *store, int64_t trial);
 

@@ -48,6 +48,9 @@
     X(EVOLUTION_PARAM, 0,                                                                          \
       "INSERT OR REPLACE INTO evolution_param (trial, step, param, value) VALUES "                 \
       "(?1, ?2, (SELECT id FROM param_space WHERE active = 1 AND position = ?3), ?4)")             \
+    X(IMPORTANCE, 1,                                                                               \
+      "INSERT OR REPLACE INTO importance (objective, param, method, value, trials) VALUES "        \
+      "(0, (SELECT id FROM param_space WHERE active = 1 AND position = ?1), ?2, ?3, ?4)")          \
     X(EPOCHS_DELETED, 1, "DELETE FROM epoch_stat WHERE trial = ?")                                 \
     X(FOLD_REPORT, 0,                                                                              \
       "INSERT OR REPLACE INTO fold_report (trial, step, fold, value) VALUES (?, ?, ?, ?)")         \
@@ -403,6 +406,17 @@ ho_status ho_store_put_evolution(ho_store *store, int64_t trial, int64_t step, i
         }
     }
     return rc;
+}
+
+ho_status ho_store_put_importance(ho_store *store, int position, const char *method, double share,
+                                  int64_t trials)
+{
+    draft d = {.statement = STATEMENT_IMPORTANCE};
+    put_int(&d, position);
+    put_text(&d, method);
+    put_real(&d, share);
+    put_int(&d, trials);
+    return row_put(store, &d);
 }
 
 ho_status ho_store_put_epochs_deleted(ho_store *store, int64_t trial)

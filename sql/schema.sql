@@ -375,7 +375,7 @@ CREATE TABLE overfit (
 CREATE TABLE importance (
     objective INTEGER NOT NULL REFERENCES objective (id),
     param     INTEGER NOT NULL REFERENCES param_space (id),
-    method    TEXT NOT NULL,                 -- ped_anova, rank_correlation
+    method    TEXT NOT NULL,                 -- ped_anova, spearman, kendall
     value     REAL,                          -- share in [0, 1], or a correlation in [-1, 1]
     trials    INTEGER NOT NULL,              -- it rests on
     PRIMARY KEY (objective, param, method)

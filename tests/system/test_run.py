@@ -301,6 +301,14 @@ class Run(harness.SystemTest):
         self.assertEqual(self.one("SELECT count(DISTINCT trial) FROM artifact WHERE kind = 'actions' AND "
                                   "deleted_ns IS NULL"), 6)
 
+    def test_importances_are_stored_at_the_end(self):
+        self.write(study_text(trials=12, epochs=1))
+        self.hyperopt("run", "t.toml")
+        rows = self.query("SELECT s.name, i.value FROM importance i JOIN param_space s ON s.id = i.param "
+                          "WHERE i.method = 'ped_anova'")
+        self.assertEqual({name for name, _ in rows}, {"dqn.learning_rate", "barriers.stop_loss"})
+        self.assertAlmostEqual(sum(value for _, value in rows), 1.0, places=9)
+
     def test_every_command_has_help_with_examples(self):
         names = re.findall(r"^  ([a-z-]+)  +\S", self.hyperopt("--help").stdout, re.M)
         self.assertIn("run", names)
