@@ -134,6 +134,10 @@ ho_status ho_cohort_key_check(const ho_cohort_key *k, ho_err *err)
     if (rc == HO_OK && k->atoms == 1) {
         rc = ho_err_set(err, HO_EINVAL, "atoms = 1: C51 needs at least 2; 0 turns it off");
     }
+    if (rc == HO_OK && (int64_t)k->episodes * ho_epoch_steps(k) > 1 << 28) {
+        rc = ho_err_set(err, HO_EINVAL, "%d episodes of %d steps are more than 2^28 an epoch",
+                        k->episodes, ho_epoch_steps(k));
+    }
     if (rc == HO_OK && k->curiosity && k->market_features < HO_CURIOSITY_FEATURES) {
         rc = ho_err_set(err, HO_EINVAL, "curiosity needs %d market features, there are %d",
                         HO_CURIOSITY_FEATURES, k->market_features);
