@@ -118,6 +118,25 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* The share goes into the real study's newest overfitting statistics. */
+static ho_status store_p(const char *database, double p, ho_err *err)
+{
+    ho_store_options options = ho_store_defaults();
+    ho_store *store = NULL;
+    ho_overfit_row row;
+    ho_status rc = ho_store_open(&store, database, &options, err);
+    if (rc == HO_OK && (rc = ho_overfit_read(store, &row, err)) == HO_ENOTFOUND) {
+        rc = ho_overfit_measure(store, ho_clock_unix_ns(), &row, err);
+    }
+    row.null_p = p;
+    row.now_ns = ho_clock_unix_ns();
+    if (rc == HO_OK && (rc = ho_store_put_overfit(store, &row)) == HO_OK) {
+        rc = ho_store_flush(store, ho_clock_ns(), true, err);
+    }
+    ho_store_close(&store);
+    return rc;
+}
+
 /* Says what the permuted studies showed, beside the real one where it is known. */
 static ho_status summarise(null_test *n, ho_err *err)
 {
@@ -156,6 +175,7 @@ static ho_status summarise(null_test *n, ho_err *err)
         (void)printf("The study in %s found %.4g: %" PRId64 " of %" PRId64
                      " permuted ones did as well (p = %.3f).\n",
                      n->compare, real, beyond, count, p);
+        rc = store_p(n->compare, p, err);
     }
 out:
     free(sorted);
@@ -228,7 +248,8 @@ int ho_cmd_null_test(int argc, char **argv)
         .about =
             "Runs the study on its own bars with the moves in shuffled blocks, where nothing\n"
             "can be predicted, several times: what the best of so many trials looks like when\n"
-            "there is no edge. Leaves nothing behind.\n",
+            "there is no edge. Leaves nothing behind; with --compare the share of permuted\n"
+            "studies that did as well is written into that database (overfit.null_p).\n",
         .examples = "  hyperopt null-test configs/quickstart.toml --studies 5\n"
                     "  hyperopt null-test es-dqn.toml --compare es-dqn.db\n",
         .option = option,

@@ -250,6 +250,27 @@ static ho_overfit_row empty_row(int64_t now_ns)
                             .null_p = NAN};
 }
 
+ho_status ho_overfit_tried(ho_store *store, int64_t *out, ho_err *err)
+{
+    sqlite3_stmt *statement = NULL;
+    ho_status rc = HO_OK;
+
+    *out = 0;
+    if (sqlite3_prepare_v2(
+            ho_store_db(store),
+            "SELECT (SELECT prior_trials FROM study) + coalesce((SELECT sum(seeds) FROM trial "
+            "WHERE state IN ('COMPLETE', 'PRUNED') OR (state = 'FAILED' AND started_ns IS NOT "
+            "NULL)), 0)",
+            -1, &statement, NULL) == SQLITE_OK &&
+        sqlite3_step(statement) == SQLITE_ROW) {
+        *out = sqlite3_column_int64(statement, 0);
+    } else {
+        rc = query_failed(store, err);
+    }
+    (void)sqlite3_finalize(statement);
+    return rc;
+}
+
 ho_status ho_overfit_measure(ho_store *store, int64_t now_ns, ho_overfit_row *out, ho_err *err)
 {
     sqlite3_stmt *statement = NULL;
@@ -261,13 +282,9 @@ ho_status ho_overfit_measure(ho_store *store, int64_t now_ns, ho_overfit_row *ou
             ho_store_db(store),
             "WITH s AS (SELECT avg(sharpe) / sqrt((SELECT sessions_per_year FROM study)) AS x FROM "
             "fold_result WHERE fold = -1 AND sharpe IS NOT NULL GROUP BY trial) "
-            "SELECT (SELECT trial FROM leaderboard WHERE rank = 1), (SELECT prior_trials FROM "
-            "study) "
-            "+ coalesce((SELECT sum(seeds) FROM trial WHERE state IN ('COMPLETE', 'PRUNED') OR "
-            "(state = 'FAILED' AND started_ns IS NOT NULL)), 0), (SELECT CASE WHEN count(*) > 1 "
+            "SELECT (SELECT trial FROM leaderboard WHERE rank = 1), (SELECT CASE WHEN count(*) > 1 "
             "THEN sqrt(sum((x - (SELECT avg(x) FROM s)) * (x - (SELECT avg(x) FROM s))) / "
-            "(count(*) "
-            "- 1)) END FROM s)",
+            "(count(*) - 1)) END FROM s)",
             -1, &statement, NULL) != SQLITE_OK ||
         sqlite3_step(statement) != SQLITE_ROW) {
         rc = query_failed(store, err);
@@ -277,9 +294,11 @@ ho_status ho_overfit_measure(ho_store *store, int64_t now_ns, ho_overfit_row *ou
     if (sqlite3_column_type(statement, 0) != SQLITE_NULL) {
         out->trial = sqlite3_column_int64(statement, 0);
     }
-    out->configurations = sqlite3_column_int64(statement, 1);
-    out->sharpe_std = real_or_nan(statement, 2);
+    out->sharpe_std = real_or_nan(statement, 1);
     (void)sqlite3_finalize(statement);
+    if ((rc = ho_overfit_tried(store, &out->configurations, err)) != HO_OK) {
+        return rc;
+    }
     if (out->trial < 0) {
         note(out, "no trial has a defined objective");
         return HO_OK;

@@ -18,6 +18,9 @@ enum { HO_PBO_TRIALS_MAX = 1000, HO_PBO_BLOCKS = 16 };
  * those of parent studies: what the best one was chosen from. */
 ho_status ho_overfit_measure(ho_store *store, int64_t now_ns, ho_overfit_row *out, ho_err *err);
 
+/* Agents tried in all: `configurations` alone. */
+ho_status ho_overfit_tried(ho_store *store, int64_t *out, ho_err *err);
+
 /* What the row means, in one or two sentences for people, without line breaks. */
 void ho_overfit_sentence(const ho_overfit_row *row, char *out, size_t room);
 

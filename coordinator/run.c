@@ -227,7 +227,7 @@ static ho_status start_search(run *r, ho_err *err)
     const ho_study *study = r->setup.study;
     ho_sampler_options sampler = ho_search_sampler_options(study, r->trials);
     ho_pruner_options pruner = ho_search_pruner_options(study, r->trials);
-    int64_t warm = 0;
+    int64_t tried = 0;
     ho_status rc = HO_OK;
     if ((rc = ho_sampler_create(&r->sampler, &study->space, &sampler, err)) != HO_OK ||
         (rc = ho_pruner_create(&r->pruner, &pruner, err)) != HO_OK) {
@@ -238,7 +238,10 @@ static ho_status start_search(run *r, ho_err *err)
                                 err);
     }
     if (rc == HO_OK) {
-        rc = ho_warm_start_tell(r->sampler, study, &warm, err);
+        rc = ho_warm_start_tell(r->sampler, study, &tried, err);
+    }
+    if (rc == HO_OK && study->warm_start_count > 0) {
+        rc = ho_store_put_prior_trials(r->store, tried);
     }
     return rc;
 }

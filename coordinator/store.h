@@ -228,6 +228,9 @@ typedef struct ho_overfit_row {
 } ho_overfit_row;
 ho_status ho_store_put_overfit(ho_store *store, const ho_overfit_row *row);
 
+/* Configurations that were tried in the studies this one was started from. */
+ho_status ho_store_put_prior_trials(ho_store *store, int64_t trials);
+
 /* A look at the holdout, one row a seed. */
 typedef struct ho_look_row {
     int64_t now_ns, trial;

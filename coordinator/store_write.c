@@ -79,6 +79,7 @@
       "INSERT INTO overfit (at_ns, trial, trials, sharpe, sharpe_std, sharpe_zero, psr, dsr, "     \
       "min_track_sessions, pbo, pbo_splits, null_p, notes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, " \
       "?, ?, ?)")                                                                                  \
+    X(PRIOR, 0, "UPDATE study SET prior_trials = ?1 WHERE id = 1")                                 \
     X(STUDY, 1,                                                                                    \
       "UPDATE study SET state = ?1, reason = ?2, trials = ?3, changed_ns = ?4 WHERE id = 1")
 
@@ -528,6 +529,13 @@ ho_status ho_store_put_overfit(ho_store *store, const ho_overfit_row *row)
     put_id(&d, isnan(row->pbo) ? -1 : row->pbo_splits);
     put_real(&d, row->null_p);
     put_text(&d, row->notes[0] ? row->notes : NULL);
+    return row_put(store, &d);
+}
+
+ho_status ho_store_put_prior_trials(ho_store *store, int64_t trials)
+{
+    draft d = {.statement = STATEMENT_PRIOR};
+    put_int(&d, trials);
     return row_put(store, &d);
 }
 

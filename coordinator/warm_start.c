@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coordinator/overfit_study.h"
 #include "coordinator/store.h"
 #include "study/log.h"
 
@@ -117,7 +118,7 @@ static ho_status check_goals(ho_store *store, const ho_study *study, const ho_wa
 }
 
 static ho_status warm_from(ho_sampler *sampler, const ho_study *study, const ho_warm_start *warm,
-                           int64_t *told, ho_err *err)
+                           int64_t *tried, ho_err *err)
 {
     collection c = {.params = study->space.count,
                     .objectives = study->objective_count,
@@ -143,7 +144,10 @@ static ho_status warm_from(ho_sampler *sampler, const ho_study *study, const ho_
     for (int64_t i = 0; i < take && rc == HO_OK; i++) {
         rc = ho_sampler_warm(sampler, c.trial[i].config, &c.trial[i].told, err);
     }
-    *told += take;
+    int64_t count = 0;
+    if (rc == HO_OK && (rc = ho_overfit_tried(store, &count, err)) == HO_OK) {
+        *tried += count;
+    }
     ho_log(HO_LOG_INFO, "run", "warm start from=%s told=%lld unfit=%lld", path, (long long)take,
            (long long)c.skipped);
 out:
@@ -152,12 +156,13 @@ out:
     return rc;
 }
 
-ho_status ho_warm_start_tell(ho_sampler *sampler, const ho_study *study, int64_t *told, ho_err *err)
+ho_status ho_warm_start_tell(ho_sampler *sampler, const ho_study *study, int64_t *tried,
+                             ho_err *err)
 {
     ho_status rc = HO_OK;
-    *told = 0;
+    *tried = 0;
     for (int i = 0; i < study->warm_start_count && rc == HO_OK; i++) {
-        rc = warm_from(sampler, study, &study->warm_start[i], told, err);
+        rc = warm_from(sampler, study, &study->warm_start[i], tried, err);
     }
     return rc;
 }

@@ -11,9 +11,10 @@
 extern "C" {
 #endif
 
-/* *told: trials that fitted into this study's space, of all its warm starts. HO_ECONFIG: another
- * study than named, or other objectives. HO_ENOTFOUND, HO_ESTORE: the database. */
-ho_status ho_warm_start_tell(ho_sampler *sampler, const ho_study *study, int64_t *told,
+/* *tried: what those studies tried in all, their own warm starts included: the best of this study
+ * is chosen from these, too. HO_ECONFIG: another study than named, or other objectives.
+ * HO_ENOTFOUND, HO_ESTORE: the database. */
+ho_status ho_warm_start_tell(ho_sampler *sampler, const ho_study *study, int64_t *tried,
                              ho_err *err);
 
 #ifdef __cplusplus
