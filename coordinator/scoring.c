@@ -164,6 +164,37 @@ static void score_constraints(const ho_setup *setup, ho_scored_trial *out)
     out->result.constraint = out->constraint;
 }
 
+/* A [command] study: the objectives are what the user's program said. */
+static ho_status score_command(const ho_setup *setup, const ho_message *message,
+                               ho_scored_trial *out, ho_err *err)
+{
+    const ho_msg_result *m = &message->result;
+    int n = setup->study->objective_count;
+
+    if (m->value_count != n || m->window_count != 0) {
+        return ho_err_set(err, HO_EPROTO, "a result of %d values and %d windows, want %d values",
+                          m->value_count, m->window_count, n);
+    }
+    out->result = (ho_trial_result){
+        .number = message->trial,
+        .attempt = message->attempt,
+        .state = HO_TRIAL_COMPLETE,
+        .objectives = n,
+        .violation = NAN,
+        .epochs = m->epochs,
+        .train_s = m->train_s,
+    };
+    for (int o = 0; o < HO_STORE_OBJECTIVES_MAX; o++) {
+        out->result.value[o] = o < n ? m->value[o] : NAN;
+    }
+    for (int o = 0; o < n; o++) {
+        if (isnan(m->value[o])) {
+            out->result.value_reason[o] = "undefined_by_the_command";
+        }
+    }
+    return HO_OK;
+}
+
 ho_status ho_score_trial(const ho_setup *setup, const ho_message *message, ho_scored_trial *out,
                          ho_err *err)
 {
@@ -172,6 +203,9 @@ ho_status ho_score_trial(const ho_setup *setup, const ho_message *message, ho_sc
     ho_status rc = HO_OK;
 
     memset(out, 0, sizeof *out);
+    if (setup->study->command) {
+        return score_command(setup, message, out, err);
+    }
     if (m->window_count != folds * seeds && m->window_count != (folds + 1) * seeds) {
         return ho_err_set(err, HO_EPROTO,
                           "a result of %d windows, the study has %d folds and %d seeds",

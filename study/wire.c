@@ -162,6 +162,7 @@ TABLE(report);
 static const ho_field result_rows[] = {
     COUNT(ho_msg_result, epochs), I64(ho_msg_result, experiences, 0),
     I64(ho_msg_result, updates, 0), F64(ho_msg_result, train_s),
+    VALS(ho_msg_result, value, value_count, HO_WIRE_VALUES_MAX),
     INT(ho_msg_result, window_count, 0, HO_WIRE_WINDOWS_MAX),
 };
 TABLE(result);

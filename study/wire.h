@@ -159,6 +159,8 @@ typedef struct ho_msg_result {
     int32_t epochs;
     int64_t experiences, updates;
     double train_s;
+    int32_t value_count; /* of a [command] study: its objectives; else 0 */
+    double value[HO_WIRE_VALUES_MAX];
     int32_t window_count;
     ho_scored_window *window; /* every (fold, seed) once */
 } ho_msg_result;

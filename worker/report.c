@@ -213,6 +213,35 @@ ho_status ho_report_result(ho_link *link, ho_trial_run *run, const ho_bars *bars
     return rc;
 }
 
+ho_status ho_report_command_epoch(ho_link *link, int64_t trial, int32_t attempt, int32_t epoch,
+                                  const double *values, int count, ho_err *err)
+{
+    ho_message m = ho_message_make(HO_MSG_REPORT);
+    m.trial = trial;
+    m.attempt = attempt;
+    m.report.parent = -1;
+    m.report.epoch = epoch;
+    m.report.scored = true;
+    m.report.stat.epoch = epoch;
+    m.report.stat.state = HO_LANE_ACTIVE;
+    m.report.value_count = count;
+    memcpy(m.report.value, values, (size_t)count * sizeof *values);
+    return ho_link_send(link, &m, err);
+}
+
+ho_status ho_report_command_result(ho_link *link, int64_t trial, int32_t attempt, int32_t epochs,
+                                   double seconds, const double *values, int count, ho_err *err)
+{
+    ho_message m = ho_message_make(HO_MSG_RESULT);
+    m.trial = trial;
+    m.attempt = attempt;
+    m.result.epochs = epochs;
+    m.result.train_s = seconds;
+    m.result.value_count = count;
+    memcpy(m.result.value, values, (size_t)count * sizeof *values);
+    return ho_link_send(link, &m, err);
+}
+
 /* ---- failures ------------------------------------------------------------------------------ */
 
 static ho_message fail_message(int64_t trial, int32_t attempt, ho_fail_class class_id,

@@ -29,6 +29,12 @@ ho_status ho_report_weights(ho_link *link, const ho_trial_run *run, const ho_stu
  * dropped. Takes the arrays of run->test. bars: of the market. */
 ho_status ho_report_result(ho_link *link, ho_trial_run *run, const ho_bars *bars, ho_err *err);
 
+/* The same two of a [command] study. */
+ho_status ho_report_command_epoch(ho_link *link, int64_t trial, int32_t attempt, int32_t epoch,
+                                  const double *values, int count, ho_err *err);
+ho_status ho_report_command_result(ho_link *link, int64_t trial, int32_t attempt, int32_t epochs,
+                                   double seconds, const double *values, int count, ho_err *err);
+
 ho_status ho_report_failure(ho_link *link, int64_t trial, int32_t attempt,
                             const ho_trial_failure *failure, ho_err *err);
 

@@ -184,6 +184,8 @@ static void drain(ho_session *session)
     static const ho_trial_run *run[TRIALS_MAX];
     ho_err err = {0};
     session->leaving = DRAINS;
+    ho_session_hand_back_orders(session, "the worker drains");
+    ho_session_hand_back_commands(session, "the worker drains", false);
     int n = session->pool ? ho_pool_trials(session->pool, run, TRIALS_MAX) : 0;
     for (int i = n - 1; i >= 0; i--) {
         if (run[i]->started_ns == 0) {
@@ -253,7 +255,13 @@ static void say_ready(ho_session *session)
     ho_err err = {0};
     const ho_cohort_key *key[HO_WIRE_KEYS_MAX];
     static const ho_trial_run *run[TRIALS_MAX];
-    if (!session->pool || session->leaving != STAYS || !ho_link_joined(session->link)) {
+    if (session->leaving != STAYS || !ho_link_joined(session->link)) {
+        return;
+    }
+    if (session->commands) {
+        ho_session_say_ready_for_commands(session);
+    }
+    if (!session->pool) {
         return;
     }
     ho_pool *pool = session->pool;
@@ -310,6 +318,8 @@ static void say_bye(ho_session *session, const char *reason, bool save)
 {
     static const ho_trial_run *run[TRIALS_MAX];
     ho_err err = {0};
+    ho_session_hand_back_orders(session, reason);
+    ho_session_hand_back_commands(session, reason, true);
     int n = session->pool ? ho_pool_trials(session->pool, run, TRIALS_MAX) : 0;
     if (n > 0 && save) {
         ho_checkpoints_send_all(session->checkpoints, session->pool, session->link);
@@ -341,6 +351,9 @@ static void turn(ho_session *session, bool *worked)
     }
     ho_session_look_for_data(session);
     say_ready(session);
+    if (session->commands) {
+        *worked = ho_session_step_commands(session);
+    }
     if (session->pool && session->baselines_due) {
         ho_session_send_baselines(session); /* while the first orders are on their way */
     }

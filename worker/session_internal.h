@@ -6,6 +6,7 @@
 
 #include "worker/checkpoints.h"
 #include "worker/cohort_pool.h"
+#include "worker/commands.h"
 #include "worker/evolution.h"
 #include "worker/loaded_study.h"
 #include "worker/session.h"
@@ -27,6 +28,7 @@ struct ho_session {
     ho_pool *pool;               /* NULL until the study's market is open */
     ho_checkpoints *checkpoints; /* lives with the pool */
     ho_evolution *evolution;     /* likewise; NULL without [population] */
+    ho_commands *commands;       /* in place of the pool, of a [command] study */
     ho_message *order;           /* `trials` that came before the market was open */
     int order_count;
     int64_t want_at_ms; /* when to look for data again; 0: nothing is wanted */
@@ -56,6 +58,15 @@ void ho_session_take_end(ho_session *session, const ho_message *message);
 void ho_session_look_for_data(ho_session *session);
 void ho_session_start_resumed(ho_session *session);
 void ho_session_send_baselines(ho_session *session);
+/* Orders that came before the study was open, given back. */
+void ho_session_hand_back_orders(ho_session *session, const char *reason);
+
+/* The same for a [command] study. HO_EUSAGE: this worker does not run commands. */
+ho_status ho_session_open_commands(ho_session *session, ho_err *err);
+void ho_session_start_commands(ho_session *session, const ho_msg_trials *trials);
+void ho_session_hand_back_commands(ho_session *session, const char *reason, bool all);
+void ho_session_say_ready_for_commands(ho_session *session);
+bool ho_session_step_commands(ho_session *session);
 /* Population: exploit and explore. */
 void ho_session_evolve(ho_session *session);
 

@@ -132,6 +132,10 @@ void ho_session_take_trials(ho_session *session, ho_message *message)
         start_orders(session, &message->trials);
         return;
     }
+    if (session->commands) {
+        ho_session_start_commands(session, &message->trials);
+        return;
+    }
     ho_message *grown = realloc(session->order, (size_t)(session->order_count + 1) * sizeof *grown);
     if (!grown) {
         ho_log(HO_LOG_ERROR, "worker", "out of memory for orders");
@@ -158,8 +162,27 @@ void ho_session_start_resumed(ho_session *session)
     }
 }
 
+void ho_session_hand_back_orders(ho_session *session, const char *reason)
+{
+    ho_err err = {0};
+    for (int i = 0; i < session->order_count; i++) {
+        const ho_msg_trials *trials = &session->order[i].trials;
+        for (int32_t k = 0; k < trials->count; k++) {
+            (void)ho_report_refusal(session->link, trials->order[k].trial, trials->order[k].attempt,
+                                    HO_FAIL_CANCELLED, reason, &err);
+        }
+        ho_message_clear(&session->order[i]);
+    }
+    session->order_count = 0;
+}
+
 void ho_session_take_end(ho_session *session, const ho_message *m)
 {
+    if (session->commands && ho_commands_drop(session->commands, m->trial, m->attempt)) {
+        ho_log(HO_LOG_INFO, "worker", "%s trial=%lld attempt=%d", ho_message_name(m->type),
+               (long long)m->trial, m->attempt);
+        return;
+    }
     if (!session->pool) {
         for (int i = 0; i < session->order_count; i++) {
             ho_msg_trials *trials = &session->order[i].trials;
@@ -198,6 +221,7 @@ void ho_session_close_study(ho_session *session)
     session->order = NULL;
     session->order_count = 0;
     ho_pool_destroy(&session->pool);
+    ho_commands_destroy(&session->commands);
     ho_checkpoints_destroy(&session->checkpoints);
     ho_evolution_destroy(&session->evolution);
     ho_loaded_study_destroy(&session->loaded);
@@ -215,7 +239,14 @@ static void refuse_study(ho_session *session, ho_status rc, const ho_err *err)
                                     HO_FAIL_DATA, err->text, &ignored);
         }
     }
-    ho_session_leave(session, rc == HO_EGPU ? HO_WORKER_EXIT_DEVICE : HO_WORKER_EXIT_DATA, err);
+    for (int i = 0; i < session->order_count; i++) {
+        ho_message_clear(&session->order[i]);
+    }
+    session->order_count = 0;
+    int code = rc == HO_EGPU     ? HO_WORKER_EXIT_DEVICE
+               : rc == HO_EUSAGE ? HO_WORKER_EXIT_USAGE
+                                 : HO_WORKER_EXIT_DATA;
+    ho_session_leave(session, code, err);
 }
 
 static ho_status open_pool(ho_session *session, ho_err *err)
@@ -239,6 +270,21 @@ static ho_status open_pool(ho_session *session, ho_err *err)
     return rc == HO_OK ? ho_pool_create(&session->pool, &options, err) : rc;
 }
 
+/* The study is open: what was ordered meanwhile starts. */
+static void begin(ho_session *session)
+{
+    session->say_ready = true;
+    for (int i = 0; i < session->order_count; i++) {
+        if (session->commands) {
+            ho_session_start_commands(session, &session->order[i].trials);
+        } else {
+            start_orders(session, &session->order[i].trials);
+        }
+        ho_message_clear(&session->order[i]);
+    }
+    session->order_count = 0;
+}
+
 static void open_market(ho_session *session)
 {
     ho_err err = {0};
@@ -253,13 +299,19 @@ static void open_market(ho_session *session)
     }
     ho_log(HO_LOG_INFO, "worker", "market open bars=%lld features=%d folds=%d",
            (long long)loaded->bars.count, loaded->features.F, loaded->folds->count);
-    session->say_ready = true;
     session->baselines_due = true;
-    for (int i = 0; i < session->order_count; i++) {
-        start_orders(session, &session->order[i].trials);
-        ho_message_clear(&session->order[i]);
+    begin(session);
+}
+
+static void open_commands(ho_session *session)
+{
+    ho_err err = {0};
+    ho_status rc = ho_session_open_commands(session, &err);
+    if (rc != HO_OK) {
+        refuse_study(session, rc, &err);
+        return;
     }
-    session->order_count = 0;
+    begin(session);
 }
 
 void ho_session_send_baselines(ho_session *session)
@@ -306,7 +358,7 @@ void ho_session_take_study(ho_session *session, ho_message *message)
     ho_err err = {0};
     session->say_ready = true;
     if (session->loaded && strcmp(session->loaded->uuid, message->study.uuid) == 0) {
-        if (!session->pool) {
+        if (!session->pool && !session->commands) {
             find_data(session); /* joined again in the middle of a transfer */
         }
         return;
@@ -317,7 +369,11 @@ void ho_session_take_study(ho_session *session, ho_message *message)
         refuse_study(session, rc, &err);
         return;
     }
-    find_data(session);
+    if (session->loaded->study->command) {
+        open_commands(session);
+    } else {
+        find_data(session);
+    }
 }
 
 void ho_session_take_chunk(ho_session *session, const ho_message *message)

@@ -184,6 +184,9 @@ static void fill_bulk(ho_message *m, int variant)
     case HO_MSG_RESULT:
         m->result.epochs = 40;
         m->result.train_s = 12.5;
+        m->result.value_count = 2;
+        m->result.value[0] = NAN;
+        m->result.value[1] = 0.1;
         m->result.window_count = n;
         m->result.window = windows(n, 1);
         break;

@@ -163,7 +163,7 @@ static void hostile_messages_are_refused_with_a_reason(void **state)
         {HEAD "\"want\",\"sha256\":\"\",\"offset\":\"-1\"}", "no 64-bit number"},
         {HEAD "\"result\",\"trial\":\"1\",\"attempt\":1,\"epochs\":1,\"experiences\":\"1\","
               "\"updates\":\"1\","
-              "\"train_s\":1,\"window_count\":16000}",
+              "\"train_s\":1,\"value\":[],\"window_count\":16000}",
          "the binary part is too short"},
         {HEAD "\"chunk\",\"trial\":\"-1\",\"attempt\":0,\"kind\":0,\"name\":\"a\",\"sha256\":\"\","
               "\"offset\":\"0\","

@@ -82,7 +82,7 @@ class Hostile(harness.SystemTest):
             dealer.send("fail", trial="0", attempt=attempt, **{"class": 1}, retryable=False, lane=-1, fold=-1, seed=-1,
                         epoch=1, update="-1", reason="replayed")
         for trial in ("0", "3", "77", "9223372036854775807"):
-            dealer.send("result", trial=trial, attempt=1, epochs=1, experiences="1", updates="1", train_s=1.0,
+            dealer.send("result", trial=trial, attempt=1, epochs=1, experiences="1", updates="1", train_s=1.0, value=[],
                         window_count=0)
         self.assertRan(run, 6)
         self.assertEqual(self.query("SELECT number, state, finished_ns FROM trial WHERE number = 0"), before)

@@ -15,7 +15,7 @@
 #include "study/study.h"
 #include "worker/data_cache.h"
 
-enum { BARS = 1500, EPOCHS = 6, TEXT_ROOM = 1 << 16 };
+enum { BARS = 1500, TEXT_ROOM = 1 << 16 };
 
 static const char program[] = HO_BINARY_DIR "/bin/hyperopt-worker";
 static const char study_text[] = "[study]\nname = \"t\"\n"
@@ -25,7 +25,7 @@ static const char study_text[] = "[study]\nname = \"t\"\n"
                                  "[env]\nepisodes = 8\nepisode_length = 32\nimpact_coef = 0\n"
                                  "[barriers]\nmax_holding = 20\n"
                                  "[agent]\nhidden1 = 16\nhidden2 = 16\nhead = 8\n"
-                                 "epochs = 6\neval_every = 2\n"
+                                 "epochs = 150\neval_every = 25\n"
                                  "[dqn]\nbatch = 32\nreplay_capacity = 2048\nlearn_start = 64\n"
                                  "[checkpoint]\nreplay = true\n"
                                  "[search]\n\"dqn.learning_rate\" = { float = [1e-5, 1e-2] }\n";
@@ -46,15 +46,34 @@ static void start_worker(const char *parent)
     char cache_argument[96];
     snprintf(cache_argument, sizeof cache_argument, "--cache=%s", cache);
     fflush(NULL);
+    (void)unlink("worker.log"); /* wait_for_log must not read the last worker's */
     worker = fork();
     if (worker == 0) {
-        int quiet = open("worker.log", O_WRONLY | O_CREAT | O_APPEND, 0644);
+        int quiet = open("worker.log", O_WRONLY | O_CREAT | O_TRUNC, 0644);
         dup2(quiet, STDERR_FILENO);
         execl(program, program, "--connect", fake.endpoint, "--cpu", "--threads", "2", "--name",
               "w0", "--log-level", "debug", cache_argument, parent, (char *)NULL);
         _exit(127);
     }
     assert_true(worker > 0);
+}
+
+static void wait_for_log(const char *words)
+{
+    for (int i = 0; i < 1000; i++) {
+        char text[4096] = "";
+        FILE *file = fopen("worker.log", "r");
+        size_t n = file ? fread(text, 1, sizeof text - 1, file) : 0;
+        if (file) {
+            fclose(file);
+        }
+        text[n] = '\0';
+        if (strstr(text, words)) {
+            return;
+        }
+        usleep(20000);
+    }
+    fail_msg("the worker's log never says %s", words);
 }
 
 /* Exit code, or 1000 + signal; fails the test when it does not end. */
@@ -245,7 +264,7 @@ static char *whole_trial(void)
     assert_true(m.ready.slots > 0);
     ho_message_clear(&m);
     order(3, 1, 1e-3, "");
-    assert_int_equal(read_trial(3, text, 100), HO_MSG_RESULT);
+    assert_int_equal(read_trial(3, text, 1000), HO_MSG_RESULT);
     fake_send_about(&fake, HO_MSG_ACK, 3, 1);
     stop(HO_STOP_DRAIN);
     assert_int_equal(end_of_worker(), 0);
@@ -257,7 +276,7 @@ static void a_trial_is_trained_scored_and_told(void **state)
     (void)state;
     const char *text = whole_trial();
     CHECK_CONTAINS(text, "epoch 1 value 0x0p+0");
-    CHECK_CONTAINS(text, "epoch 6 value");
+    CHECK_CONTAINS(text, "epoch 150 value");
     CHECK_CONTAINS(text, "test 1 pnl");
     assert_null(strstr(text, "nan"));
 }
@@ -318,7 +337,7 @@ static void missing_data_is_fetched_in_chunks_and_cached(void **state)
     }
     free(content);
     order(3, 1, 1e-3, "");
-    assert_int_equal(read_trial(3, text, 100), HO_MSG_RESULT);
+    assert_int_equal(read_trial(3, text, 1000), HO_MSG_RESULT);
     kill(worker, SIGKILL);
     end_of_worker();
     start_worker("--log-json"); /* the cache has it now */
@@ -382,7 +401,7 @@ static void sigterm_checkpoints_and_hands_back(void **state)
         m.chunk.bytes = blob + at;
         fake_send(&fake, &m);
     }
-    assert_int_equal(read_trial(3, text, 100), HO_MSG_RESULT);
+    assert_int_equal(read_trial(3, text, 1000), HO_MSG_RESULT);
     assert_string_equal(text, calm); /* bit for bit as if nothing had happened */
 }
 
@@ -393,13 +412,13 @@ static void a_coordinator_that_comes_back_gets_everything(void **state)
     start_worker("--log-json");
     greet(path);
     order(3, 1, 1e-3, "");
-    assert_int_equal(read_trial(3, first, 100), HO_MSG_RESULT);
+    assert_int_equal(read_trial(3, first, 1000), HO_MSG_RESULT);
     snprintf(endpoint, sizeof endpoint, "%s", fake.endpoint);
     fake_stop(&fake); /* dies before its ack */
     fake_start(&fake, endpoint);
     assert_int_equal(greet(path), 1);
     fake_send_about(&fake, HO_MSG_KEEP, 3, 1);
-    assert_int_equal(read_trial(3, again, 100), HO_MSG_RESULT);
+    assert_int_equal(read_trial(3, again, 1000), HO_MSG_RESULT);
     assert_string_equal(first, again);
 }
 
@@ -420,7 +439,7 @@ static void a_stopped_worker_comes_back_and_obeys(void **state)
     fake_send_about(&fake, HO_MSG_DROP, 3, 1);
     order(4, 1, 1e-3, "");
     char text[TEXT_ROOM] = "";
-    assert_int_equal(read_trial(4, text, 100), HO_MSG_RESULT);
+    assert_int_equal(read_trial(4, text, 1000), HO_MSG_RESULT);
 }
 
 static void a_configuration_that_cannot_run_fails_alone(void **state)
@@ -431,10 +450,10 @@ static void a_configuration_that_cannot_run_fails_alone(void **state)
     greet(path);
     order(3, 1, 77.0, ""); /* above its range */
     order(4, 1, 1e-3, "");
-    assert_int_equal(read_trial(3, text, 100), HO_MSG_FAIL);
+    assert_int_equal(read_trial(3, text, 1000), HO_MSG_FAIL);
     CHECK_CONTAINS(text, "config: ");
     CHECK_CONTAINS(text, "dqn.learning_rate");
-    assert_int_equal(read_trial(4, good, 100), HO_MSG_RESULT);
+    assert_int_equal(read_trial(4, good, 1000), HO_MSG_RESULT);
 }
 
 static void unusable_data_is_told_and_ends_the_worker(void **state)
@@ -529,7 +548,7 @@ static void without_a_coordinator_sigterm_still_ends_it(void **state)
     (void)state;
     fake_stop(&fake);
     start_worker("--log-json");
-    usleep(300000);
+    wait_for_log("device name"); /* signals are set by then */
     kill(worker, SIGTERM);
     assert_int_equal(end_of_worker(), 0);
     fake_start(&fake, "tcp://127.0.0.1:*");
