@@ -6,15 +6,25 @@ extern const ho_simd ho_simd_portable;
 extern const ho_simd ho_simd_avx2, ho_simd_avx512;
 #endif
 
-const ho_simd *ho_simd_get(void)
+int ho_simd_all(const ho_simd **out)
 {
+    int n = 0;
 #ifdef HO_SIMD_X86
-    if (__builtin_cpu_supports("avx512f")) {
-        return &ho_simd_avx512;
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw")) {
+        out[n++] = &ho_simd_avx512;
     }
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-        return &ho_simd_avx2;
+        out[n++] = &ho_simd_avx2;
     }
 #endif
-    return &ho_simd_portable;
+    out[n++] = &ho_simd_portable;
+    return n;
+}
+
+const ho_simd *ho_simd_get(void)
+{
+    const ho_simd *all[HO_SIMD_SETS_MAX];
+    (void)ho_simd_all(all);
+    return all[0];
 }

@@ -52,8 +52,13 @@ typedef struct ho_simd {
                         ho_real reward, ho_real discount);
 } ho_simd;
 
+enum { HO_SIMD_SETS_MAX = 4 };
+
 /* The best set this processor runs. */
 const ho_simd *ho_simd_get(void);
+
+/* All sets that it runs, best first, into out[HO_SIMD_SETS_MAX]; returns how many. For tests. */
+int ho_simd_all(const ho_simd **out);
 
 #ifdef __cplusplus
 }
