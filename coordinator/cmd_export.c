@@ -10,8 +10,8 @@
 #include "coordinator/export.h"
 #include "coordinator/trial_print.h"
 
-static const char *const form_name[] = {"csv", "config", "optuna", "model"};
-enum { FORM_CSV, FORM_CONFIG, FORM_OPTUNA, FORM_MODEL, FORM_COUNT };
+static const char *const form_name[] = {"csv", "config", "optuna", "model", "onnx"};
+enum { FORM_CSV, FORM_CONFIG, FORM_OPTUNA, FORM_MODEL, FORM_ONNX, FORM_COUNT };
 
 /* Writes csv or config to a file that appears whole, or to standard output. */
 static ho_status write_text(ho_store *store, int form, int64_t trial, const char *path, ho_err *err)
@@ -58,23 +58,24 @@ int ho_cmd_export(int argc, char **argv)
     ho_store *store = NULL;
     const ho_option option[] = {
         {"output", 'o', HO_OPTION_STRING, &path, "PATH",
-         "file to write, for model a folder; csv and config: standard output", 0, 0},
-        {"trial", 't', HO_OPTION_INTEGER, &trial, "N", "config, model: of this trial, not the best",
-         0, 1e12},
+         "file to write, for model and onnx a folder; csv and config: standard output", 0, 0},
+        {"trial", 't', HO_OPTION_INTEGER, &trial, "N",
+         "config, model, onnx: of this trial, not the best", 0, 1e12},
     };
     const ho_usage usage = {
         .name = "export",
-        .arguments = "DB csv|config|optuna|model",
-        .about =
-            "csv     one row a trial: parameters, objectives, metrics (ready for Parquet)\n"
-            "config  a study file with a trial's parameters as settings, without a search\n"
-            "optuna  a file for Optuna's browser dashboard; Optuna itself and its server\n"
-            "        dashboard open the database as it is (docs/sql.md)\n"
-            "model   the weights of a trial's agents (safetensors), one file a fold and seed\n",
+        .arguments = "DB csv|config|optuna|model|onnx",
+        .about = "csv     one row a trial: parameters, objectives, metrics (ready for Parquet)\n"
+                 "config  a study file with a trial's parameters as settings, without a search\n"
+                 "optuna  a file for Optuna's browser dashboard; Optuna itself and its server\n"
+                 "        dashboard open the database as it is (docs/sql.md)\n"
+                 "model   the weights of a trial's agents (safetensors), one file a fold and seed\n"
+                 "onnx    the same as ONNX models: input state, outputs score and action\n",
         .examples = "  hyperopt export es-dqn.db csv -o es-dqn.csv\n"
                     "  hyperopt export es-dqn.db config > best.toml\n"
                     "  hyperopt export es-dqn.db optuna -o optuna.db\n"
-                    "  hyperopt export es-dqn.db model -o agents/\n",
+                    "  hyperopt export es-dqn.db model -o agents/\n"
+                    "  hyperopt export es-dqn.db onnx -o agents/\n",
         .option = option,
         .option_count = sizeof option / sizeof option[0],
         .min_arguments = 2,
@@ -88,10 +89,11 @@ int ho_cmd_export(int argc, char **argv)
     while (form < FORM_COUNT && strcmp(form_name[form], args.item[1]) != 0) {
         form++;
     }
-    if (form == FORM_COUNT || (!path && (form == FORM_OPTUNA || form == FORM_MODEL))) {
+    const bool agents = form == FORM_MODEL || form == FORM_ONNX;
+    if (form == FORM_COUNT || (!path && (form == FORM_OPTUNA || agents))) {
         (void)fprintf(stderr,
                       form == FORM_COUNT
-                          ? "hyperopt export: %s: expected csv, config, optuna or model\n"
+                          ? "hyperopt export: %s: expected csv, config, optuna, model or onnx\n"
                           : "hyperopt export: %s needs -o PATH\n",
                       args.item[1]);
         return HO_EXIT_USAGE;
@@ -101,19 +103,19 @@ int ho_cmd_export(int argc, char **argv)
         return HO_EXIT_STORE;
     }
     int copied = 0;
-    if (trial < 0 && (form == FORM_CONFIG || form == FORM_MODEL)) {
+    if (trial < 0 && (form == FORM_CONFIG || agents)) {
         rc = ho_trial_best(store, &trial, &err);
     }
     if (rc == HO_OK) {
-        rc = form == FORM_OPTUNA  ? ho_export_optuna(args.item[0], path, &err)
-             : form == FORM_MODEL ? ho_export_model(store, trial, path, &copied, &err)
-                                  : write_text(store, form, trial, path, &err);
+        rc = form == FORM_OPTUNA ? ho_export_optuna(args.item[0], path, &err)
+             : agents ? ho_export_model(store, trial, path, form == FORM_ONNX, &copied, &err)
+                      : write_text(store, form, trial, path, &err);
     }
     ho_store_close(&store);
     if (rc != HO_OK) {
         return ho_exit_report(&err);
     }
-    if (form == FORM_MODEL) {
+    if (agents) {
         (void)printf("%d files of trial %lld in %s\n", copied, (long long)trial, path);
     } else if (path) {
         (void)printf("%s\n", path);

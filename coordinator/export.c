@@ -13,6 +13,7 @@
 #include "coordinator/artifacts.h"
 #include "coordinator/output.h"
 #include "coordinator/trial_print.h"
+#include "study/onnx.h"
 #include "study/study.h"
 
 extern const char ho_sql_optuna_tables[];
@@ -201,8 +202,37 @@ out:
     return rc;
 }
 
-ho_status ho_export_model(ho_store *store, int64_t trial, const char *folder, int *copied,
-                          ho_err *err)
+/* Reads a model and writes it as ONNX. */
+static ho_status convert_file(const char *from, const char *to, ho_err *err)
+{
+    char part[2 * PATH_MAX];
+    ho_safetensors model = {0};
+    void *bytes = NULL;
+    size_t size = 0;
+    ho_status rc = ho_safetensors_read(from, &model, err);
+    if (rc != HO_OK) {
+        return rc;
+    }
+    if ((rc = ho_onnx_from_model(&model, &bytes, &size, err)) != HO_OK) {
+        ho_err_prefix(err, "%s", from);
+        goto out;
+    }
+    (void)snprintf(part, sizeof part, "%.*s.part", PATH_MAX, to);
+    FILE *out = fopen(part, "wb");
+    bool bad = !out || fwrite(bytes, 1, size, out) != size;
+    bad |= out && fclose(out) != 0;
+    if (bad || rename(part, to) != 0) {
+        rc = ho_err_set(err, HO_EIO, "%s: %s", to, strerror(errno));
+        (void)unlink(part);
+    }
+out:
+    free(bytes);
+    ho_safetensors_free(&model);
+    return rc;
+}
+
+ho_status ho_export_model(ho_store *store, int64_t trial, const char *folder, bool onnx,
+                          int *copied, ho_err *err)
 {
     char artifacts[PATH_MAX], from[2 * PATH_MAX], to[2 * PATH_MAX];
     sqlite3_stmt *statement = NULL;
@@ -224,8 +254,11 @@ ho_status ho_export_model(ho_store *store, int64_t trial, const char *folder, in
         const char *path = (const char *)sqlite3_column_text(statement, 0);
         const char *name = strrchr(path, '/');
         (void)snprintf(from, sizeof from, "%s/%s", artifacts, path);
-        (void)snprintf(to, sizeof to, "%s/%s", folder, name ? name + 1 : path);
-        if ((rc = copy_file(from, to, err)) == HO_OK) {
+        name = name ? name + 1 : path;
+        const int stem = onnx ? (int)strcspn(name, ".") : (int)strlen(name);
+        (void)snprintf(to, sizeof to, "%s/%.*s%s", folder, stem, name, onnx ? ".onnx" : "");
+        rc = onnx ? convert_file(from, to, err) : copy_file(from, to, err);
+        if (rc == HO_OK) {
             ++*copied;
         }
     }

@@ -3,6 +3,7 @@
 #ifndef HO_COORDINATOR_EXPORT_H
 #define HO_COORDINATOR_EXPORT_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "coordinator/store.h"
@@ -23,10 +24,10 @@ ho_status ho_export_config(ho_store *store, int64_t trial, FILE *out, ho_err *er
  * is replaced. HO_EIO, HO_ESTORE. */
 ho_status ho_export_optuna(const char *db_path, const char *path, ho_err *err);
 
-/* Copies the weights that are kept of a trial into a folder, which is made. HO_ENOTFOUND: none are.
- */
-ho_status ho_export_model(ho_store *store, int64_t trial, const char *folder, int *copied,
-                          ho_err *err);
+/* Copies the weights that are kept of a trial into a folder, which is made; as ONNX models
+ * (study/onnx.h) when `onnx`. HO_ENOTFOUND: none are kept. */
+ho_status ho_export_model(ho_store *store, int64_t trial, const char *folder, bool onnx,
+                          int *copied, ho_err *err);
 
 #ifdef __cplusplus
 }

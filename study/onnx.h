@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "kernels/backend.h"
+#include "study/safetensors.h"
 #include "study/status.h"
 
 #ifdef __cplusplus
@@ -23,6 +24,10 @@ extern "C" {
 ho_status ho_onnx_encode(const ho_cohort_key *key, double v_max, const ho_tensors *weights,
                          const char *const (*meta)[2], int n, void **bytes, size_t *size,
                          ho_err *err);
+
+/* The same from a model file (worker/model.h): its settings give the shape, its metadata goes
+ * along. HO_EDATA: not a model, err says what is missing; else as above. */
+ho_status ho_onnx_from_model(const ho_safetensors *model, void **bytes, size_t *size, ho_err *err);
 
 #ifdef __cplusplus
 }

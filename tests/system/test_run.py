@@ -9,6 +9,7 @@ import select
 import shutil
 import signal
 import subprocess
+import sys
 
 import harness
 from harness import HYPEROPT, study_text
@@ -41,6 +42,23 @@ class Run(harness.SystemTest):
         self.assertEqual(self.one("SELECT auto_batch FROM study"), batch)
         refused = self.hyperopt("run", "t.toml", "--database", "u.db", "--no-local", code=1)
         self.assertIn("dqn.batch", refused.stderr)
+
+    def test_an_agent_leaves_as_an_onnx_model_that_acts(self):
+        sys.path.insert(0, str(harness.SOURCE / "tests/agents"))
+        import run_onnx
+        self.write(study_text(trials=2))
+        self.hyperopt("run", "t.toml")
+        done = self.hyperopt("export", "t.db", "onnx", "-o", "agents")
+        self.assertRegex(done.stdout, r"[1-9]\d* files of trial")
+        for name in os.listdir(self.dir / "agents"):
+            self.assertTrue(name.endswith(".onnx"), name)
+            nodes, tensors = run_onnx.read_model(self.dir / "agents" / name)
+            width = tensors["online.trunk.0.weight"].shape[1]
+            states = [0.01 * ((i * 37) % 101 - 50) for i in range(3 * width)]
+            score, action = run_onnx.evaluate(nodes, tensors, run_onnx.Tensor([3, width], states))
+            self.assertEqual(score.shape, [3, 45])
+            self.assertTrue(all(0 <= a < 45 for a in action.values))
+        self.assertIn("expected", self.hyperopt("export", "t.db", "onxx", "-o", "agents", code=1).stderr)
 
     def test_running_again_adds_nothing_and_trials_adds(self):
         self.write(study_text(trials=3))
