@@ -145,6 +145,9 @@ static ho_status seat_models(ho_evaluation *e, const ho_evaluation_options *o, h
                             o->model[0], o->model[i]);
         }
         ho_lane_config lane = {.env = e->env[0], .agent = agent, .train = e->window[0].test};
+        const ho_model_info *info = &e->model[i].info; /* a policy that samples draws as it did */
+        ho_rng_key((uint64_t)ho_settings_i64(s, HO_KEY_STUDY_SEED), (uint64_t)info->trial,
+                   (uint64_t)info->fold, (uint64_t)info->seed, lane.rng_key);
         rc = rc == HO_OK ? ho_lane_start(e->cohort, i, &lane, err) : rc;
         rc = rc == HO_OK ? ho_lane_import(e->cohort, i, &e->model[i].file.tensors, err) : rc;
         if (rc != HO_OK) {

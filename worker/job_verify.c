@@ -99,6 +99,11 @@ static ho_status find_kelly(const char *folder, int fold, int seed, ho_env_confi
     if (rc == HO_OK) {
         env->kelly_share = model.info.kelly_share;
         ho_model_free(&model);
+    } else if (rc == HO_EIO) {
+        rc = ho_err_set(err, HO_ENOTFOUND,
+                        "%s: the agents of this trial are not kept, and with Kelly sizing they "
+                        "hold its size",
+                        path);
     }
     return rc;
 }

@@ -209,6 +209,16 @@ class Agents(Tools):
                           f"WHERE trial = {number} AND name LIKE 'barriers.%'")
         return [text for name, value in rows for text in ("--set", f"{name}={value!r}")]
 
+    def test_a_sampling_policy_draws_as_it_did(self):
+        self.write(study_text(trials=1, epochs=2, study='database = "ppo.db"', more='[ppo]\nsample_eval = true')
+                   .replace("[agent]", '[agent]\nalgorithm = "ppo"').replace('"dqn.learning_rate"', '"ppo.learning_rate"'),
+                   "ppo.toml")
+        self.hyperopt("run", "ppo.toml")
+        folder = self.dir / "ppo.artifacts/trial-000000"
+        answer = self.evaluate(folder / "fold-1-seed-0.safetensors", "--study", "ppo.toml")
+        stored = self.query("SELECT total_pnl FROM fold_result WHERE fold = 1 AND seed = 0", "ppo.db")[0][0]
+        self.assertEqual(answer["runs"][0]["windows"][1]["metrics"]["total_pnl"]["value"], stored)
+
     def test_ensembles_decide_together(self):
         members = [self.model(0, 0), self.model(0, 1), self.model(1, 0)]
         totals = {}
