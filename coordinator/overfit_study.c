@@ -282,7 +282,7 @@ ho_status ho_overfit_measure(ho_store *store, int64_t now_ns, ho_overfit_row *ou
             ho_store_db(store),
             "WITH s AS (SELECT avg(sharpe) / sqrt((SELECT sessions_per_year FROM study)) AS x FROM "
             "fold_result WHERE fold = -1 AND sharpe IS NOT NULL GROUP BY trial) "
-            "SELECT (SELECT trial FROM leaderboard WHERE rank = 1), (SELECT CASE WHEN count(*) > 1 "
+            "SELECT (SELECT trial FROM best_trial), (SELECT CASE WHEN count(*) > 1 "
             "THEN sqrt(sum((x - (SELECT avg(x) FROM s)) * (x - (SELECT avg(x) FROM s))) / "
             "(count(*) - 1)) END FROM s)",
             -1, &statement, NULL) != SQLITE_OK ||

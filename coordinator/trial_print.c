@@ -40,7 +40,7 @@ ho_status ho_trial_best(ho_store *store, int64_t *number, ho_err *err)
 {
     sqlite3_stmt *statement = NULL;
     ho_status rc =
-        prepare(store, "SELECT trial FROM leaderboard WHERE rank = 1", 0, &statement, err);
+        prepare(store, "SELECT trial FROM best_trial", 0, &statement, err);
     if (rc == HO_OK && sqlite3_step(statement) == SQLITE_ROW) {
         *number = sqlite3_column_int64(statement, 0);
     } else if (rc == HO_OK) {

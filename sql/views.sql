@@ -7,8 +7,14 @@
 -- sharpe .. trades are of the joined out-of-sample series, means over seeds (drawdown: worst seed).
 CREATE VIEW leaderboard AS
 SELECT r.rank, r.trial, r.value, r.feasible,
-       avg(f.sharpe) AS sharpe, avg(f.total_return) AS total_return,
-       min(f.max_drawdown) AS max_drawdown, avg(f.trades) AS trades, avg(f.total_pnl) AS total_pnl,
+       (SELECT avg(f.sharpe) FROM fold_result f WHERE f.trial = r.trial AND f.fold = -1) AS sharpe,
+       (SELECT avg(f.total_return) FROM fold_result f WHERE f.trial = r.trial AND f.fold = -1)
+           AS total_return,
+       (SELECT min(f.max_drawdown) FROM fold_result f WHERE f.trial = r.trial AND f.fold = -1)
+           AS max_drawdown,
+       (SELECT avg(f.trades) FROM fold_result f WHERE f.trial = r.trial AND f.fold = -1) AS trades,
+       (SELECT avg(f.total_pnl) FROM fold_result f WHERE f.trial = r.trial AND f.fold = -1)
+           AS total_pnl,
        r.epochs, r.train_s
 FROM (SELECT row_number() OVER (ORDER BY coalesce(t.violation, 0) > 0, coalesce(t.violation, 0),
                                          v.value * o.direction DESC, t.number) AS rank,
@@ -18,9 +24,17 @@ FROM (SELECT row_number() OVER (ORDER BY coalesce(t.violation, 0) > 0, coalesce(
       JOIN trial_value v ON v.trial = t.number AND v.objective = 0
       JOIN objective o ON o.id = 0
       WHERE t.state = 'COMPLETE' AND v.value IS NOT NULL AND t.source <> 'retest') r
-LEFT JOIN fold_result f ON f.trial = r.trial AND f.fold = -1
-GROUP BY r.rank
 ORDER BY r.rank;
+
+-- The first row of the leaderboard alone: quick, also with 100,000 trials.
+CREATE VIEW best_trial AS
+SELECT t.number AS trial, v.value AS value
+FROM trial t
+JOIN trial_value v ON v.trial = t.number AND v.objective = 0
+JOIN objective o ON o.id = 0
+WHERE t.state = 'COMPLETE' AND v.value IS NOT NULL AND t.source <> 'retest'
+ORDER BY coalesce(t.violation, 0) > 0, coalesce(t.violation, 0), v.value * o.direction DESC, t.number
+LIMIT 1;
 
 -- Baselines on the joined out-of-sample series (random: mean over its seeds).
 CREATE VIEW baseline_total AS
@@ -50,8 +64,8 @@ SELECT s.name, s.state, s.reason, s.trials AS asked,
        coalesce(sum(t.state = 'FAILED'), 0) AS failed,
        coalesce(sum(t.state = 'RUNNING'), 0) AS running,
        coalesce(sum(t.state IN ('WAITING', 'INTERRUPTED')), 0) AS waiting,
-       (SELECT trial FROM leaderboard WHERE rank = 1) AS best_trial,
-       (SELECT value FROM leaderboard WHERE rank = 1) AS best_value,
+       (SELECT trial FROM best_trial) AS best_trial,
+       (SELECT value FROM best_trial) AS best_value,
        sum(t.train_s) AS train_s,
        min(t.started_ns) AS first_start_ns, max(t.finished_ns) AS last_finish_ns
 FROM study s LEFT JOIN trial t ON t.source <> 'retest';

@@ -148,6 +148,6 @@ ho_status ho_report_params(sqlite3 *db, ho_json_out *out, ho_err *err)
         "CAST(json_extract(s.choices, '$[' || CAST(p.value AS INTEGER) || ']') AS TEXT) END WHEN "
         "'int' THEN CAST(CAST(p.value AS INTEGER) AS TEXT) ELSE CAST(p.value AS TEXT) END AS text "
         "FROM param p JOIN param_space s ON s.id = p.param WHERE p.trial = (SELECT trial FROM "
-        "leaderboard WHERE rank = 1) ORDER BY s.position",
+        "best_trial) ORDER BY s.position",
         err);
 }

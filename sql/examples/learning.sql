@@ -1,3 +1,3 @@
 -- Learning curve of the best trial.
 SELECT epoch, reward_mean, loss, epsilon, validation FROM epoch_curve
-WHERE trial = (SELECT trial FROM leaderboard WHERE rank = 1) ORDER BY epoch;
+WHERE trial = (SELECT trial FROM best_trial) ORDER BY epoch;
