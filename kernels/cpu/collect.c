@@ -257,12 +257,15 @@ static void run_block(block_run *b)
             memset(&lane->hold[slot], 0, sizeof lane->hold[slot]);
         }
     }
+    if (net->noise_size) {
+        ho_net_pack_fill(&b->scratch->noisy, net, lane->online, NULL);
+    }
     for (int32_t step = 0; step < w->shape->steps; step++) {
         load_states(b, step);
         if (net->noise_size) {
             ho_net_noise(net, lane->env.key, (uint32_t)step, (uint32_t)lane->n.epoch, HO_NOISE_ACT,
                          b->scratch->noise);
-            ho_net_pack_fill(&b->scratch->noisy, net, lane->online, b->scratch->noise);
+            ho_net_pack_renoise(&b->scratch->noisy, net, lane->online, b->scratch->noise);
         }
         evaluate(b);
         choose_all(b, step, choice);

@@ -118,6 +118,17 @@ void ho_net_pack_fill(ho_net_pack *pack, const ho_net_layout *net, const ho_real
     }
 }
 
+void ho_net_pack_renoise(ho_net_pack *pack, const ho_net_layout *net, const ho_real *parameters,
+                         const ho_real *noise)
+{
+    for (int i = 0; i < HO_LAYERS; i++) {
+        if (net->layer[i].noisy) {
+            pack_layer(&net->layer[i], parameters, noise, pack->forward[i], pack->backward[i],
+                       pack->bias[i]);
+        }
+    }
+}
+
 static void forward_layer(const ho_net_layout *net, const ho_net_pack *pack, ho_layer_id id,
                           const ho_real *x, int32_t x_row, int32_t n, int leaky, ho_net_rows *rows)
 {

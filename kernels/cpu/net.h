@@ -54,6 +54,10 @@ void ho_net_rows_carve(ho_net_rows *rows, const ho_net_layout *net, int32_t capa
 void ho_net_pack_fill(ho_net_pack *pack, const ho_net_layout *net, const ho_real *parameters,
                       const ho_real *noise);
 
+/* The noisy layers alone: enough when nothing but the noise has changed since the last fill. */
+void ho_net_pack_renoise(ho_net_pack *pack, const ho_net_layout *net, const ho_real *parameters,
+                         const ho_real *noise);
+
 enum { HO_NET_MAIN = 1, HO_NET_VALUE = 2, HO_NET_BOTH = 3 };
 
 /* x: [n, rows->x_row]. `streams` HO_NET_*: which outputs are wanted. */
