@@ -5,7 +5,6 @@
 #include "coordinator/commands.h"
 #include "coordinator/store.h"
 #include "coordinator/trial_print.h"
-#include "study/text.h"
 
 int ho_cmd_best(int argc, char **argv)
 {
@@ -78,8 +77,7 @@ int ho_cmd_show(int argc, char **argv)
     if (rc != HO_OK) {
         return ho_exit_code(rc);
     }
-    if (!ho_text_parse_i64(args.item[1], &number) || number < 0) {
-        (void)fprintf(stderr, "hyperopt show: %s: expected a trial's number\n", args.item[1]);
+    if (ho_usage_trial(&usage, args.item[1], &number) != HO_OK) {
         return HO_EXIT_USAGE;
     }
     if ((rc = ho_store_open_read(&store, args.item[0], &err)) != HO_OK) {

@@ -13,7 +13,6 @@
 #include "coordinator/output.h"
 #include "coordinator/rerun.h"
 #include "coordinator/server.h"
-#include "study/text.h"
 
 static const char *user_name(void)
 {
@@ -142,8 +141,7 @@ int ho_cmd_holdout(int argc, char **argv)
     if (rc != HO_OK) {
         return ho_exit_code(rc);
     }
-    if (!ho_text_parse_i64(args.item[1], &number) || number < 0) {
-        (void)fprintf(stderr, "hyperopt holdout: %s: expected a trial's number\n", args.item[1]);
+    if (ho_usage_trial(&usage, args.item[1], &number) != HO_OK) {
         return HO_EXIT_USAGE;
     }
     /* opened for writing first: a look that cannot be recorded must not happen */

@@ -10,7 +10,6 @@
 #include "coordinator/evaluate_print.h"
 #include "coordinator/rerun.h"
 #include "kernels/metrics/metric_table.h"
-#include "study/text.h"
 
 /* What the replay of one window says of the stored one. */
 typedef struct verdict {
@@ -170,8 +169,7 @@ int ho_cmd_verify(int argc, char **argv)
     if (rc != HO_OK) {
         return ho_exit_code(rc);
     }
-    if (!ho_text_parse_i64(args.item[1], &number) || number < 0) {
-        (void)fprintf(stderr, "hyperopt verify: %s: expected a trial's number\n", args.item[1]);
+    if (ho_usage_trial(&usage, args.item[1], &number) != HO_OK) {
         return HO_EXIT_USAGE;
     }
     if ((rc = ho_store_open_read(&store, args.item[0], &err)) != HO_OK) {

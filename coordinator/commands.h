@@ -109,6 +109,9 @@ ho_status ho_usage_parse(const ho_usage *usage, int argc, char **argv, ho_argume
  * a command describes itself without running. */
 void ho_usage_set_visit(void (*visit)(const ho_usage *usage, void *user), void *user);
 
+/* An argument that is a trial's number. HO_EUSAGE: the message was printed. */
+ho_status ho_usage_trial(const ho_usage *usage, const char *text, int64_t *number);
+
 /* "90", "90s", "5m", "8h", "2d" as seconds. HO_EUSAGE for anything else or a negative length. */
 ho_status ho_option_duration(const char *text, double *seconds);
 

@@ -12,6 +12,7 @@
 
 #include "coordinator/reference.h"
 #include "study/log.h"
+#include "study/text.h"
 
 static void (*usage_visit)(const ho_usage *usage, void *user);
 static void *usage_user;
@@ -285,4 +286,13 @@ ho_status ho_usage_parse(const ho_usage *usage, int argc, char **argv, ho_argume
         return HO_EUSAGE;
     }
     return HO_OK;
+}
+
+ho_status ho_usage_trial(const ho_usage *usage, const char *text, int64_t *number)
+{
+    if (ho_text_parse_i64(text, number) && *number >= 0) {
+        return HO_OK;
+    }
+    (void)fprintf(stderr, "hyperopt %s: %s: expected a trial's number\n", usage->name, text);
+    return HO_EUSAGE;
 }
