@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The reference workload on one GPU: collect, learn, epoch and backtest at K = 1, 32, 128 lanes,
- * one line a figure, with the share of the physical limit; the same as JSON in bench_gpu.json (or
- * argv[1]).
+ * one line a figure, with the share of the physical limit; the same as JSON in bench_gpu.json.
+ * usage: bench_gpu [OUT.json [K]]   K: that many lanes only
  *
  * Workload: 60 -> 256 -> 256 -> {128 -> 1, 128 -> 45}, bf16, 1,000,000 bars of 51 features, market
  * orders, diversity on. collect: 128 episodes x 500 steps a lane. learn: 341 updates of batch 1024.
@@ -447,6 +447,9 @@ int main(int argc, char **argv)
             info.toolkit);
     ho_market *m = make_market(b), *pm = make_market(portable);
     for (int i = 0; i < 3; i++) {
+        if (argc > 2 && atoi(argv[2]) != lanes[i]) {
+            continue;
+        }
         bench_lanes(b, portable, m, pm, lanes[i]);
         bench_backtest(b, m, lanes[i]);
     }

@@ -19,5 +19,6 @@ void ho_lane_epoch(ho_work *w)
     w->stat->guard = lane->n.guard;
     w->stat->guard_update = lane->n.guard_update;
     w->stat->epoch = lane->n.epoch;
+    w->stat->kelly_share = lane->env.config.kelly_share;
     w->stat->curiosity_loss = lane->n.curiosity_loss;
 }

@@ -50,9 +50,8 @@ static __device__ double confidence_of(const float *score, int actions)
     return square > 0.0 ? (best - mean) / sqrt(square / actions) : 0.0;
 }
 
-static __device__ void vote_add(ensemble_vote *v, const float *score, int actions)
+static __device__ void vote_add(ensemble_vote *v, const float *score, int best, int actions)
 {
-    const int best = policy_argmax(score, NULL, actions);
     const double confidence = confidence_of(score, actions);
     for (int a = 0; a < actions; a++) {
         v->total[a] += score[a];
@@ -78,68 +77,36 @@ static __device__ int vote_decide(const ensemble_vote *v, int policy, int action
     return best;
 }
 
-static __device__ __forceinline__ void put_value(float *to, float x)
-{
-    *to = x;
-}
-
-static __device__ __forceinline__ void put_value(__nv_bfloat16 *to, float x)
-{
-    *to = __float2bfloat16(x);
-}
-
-/* The portfolio columns of a pass into its state row. */
+/* The portfolio columns of a pass into its state row, by its warp. */
 template <typename T>
-static __device__ __forceinline__ void put_state(const backtest_view &v, const pass_plan *p,
-                                                 const pass_state *s, T *row)
+static __device__ __forceinline__ void warp_portfolio(const backtest_view &v, const pass_plan *p,
+                                                      const pass_state *s, float *score, T *row)
 {
-    float columns[HO_PORTFOLIO_FEATURES];
-    ho_env_portfolio(&p->lane, &v.market, &s->env, columns);
-#pragma unroll
-    for (int i = 0; i < HO_PORTFOLIO_FEATURES; i++) {
-        if (i < v.state_columns) {
-            put_value(row + v.market_columns + i, columns[i]);
-        }
+    const int l = (int)threadIdx.x % 32;
+    ho_ratio *ratio = (ho_ratio *)score;
+    if (l == 0) {
+        ho_env_portfolio_ratios(&p->lane, &v.market, &s->env, ratio);
     }
+    __syncwarp();
+    if (l < v.state_columns) {
+        put_column(row + v.market_columns + l, ho_ratio_value(&ratio[l]));
+    }
+    __syncwarp();
 }
 
-/* Copies the market rows of bar `t + ahead` of every live pass into a state buffer. */
+/* The market row of a live pass's bar `t + ahead` into its state row, by its warp. */
 template <typename T>
-static __device__ __forceinline__ void
-fetch_rows(const backtest_view &v, const backtest_block *block, int count, T *state, int ahead)
+static __device__ __forceinline__ void warp_fetch(const backtest_view &v, const pass_plan *p,
+                                                  const pass_state *s, T *row, int ahead)
 {
-    constexpr int chunks = (int)(HO_STATE_PAD * sizeof(T) / 16);
-    for (int i = (int)threadIdx.x; i < count * chunks; i += POLICY_THREADS) {
-        const int row = i / chunks, chunk = i % chunks;
-        const pass_state *s = &block->state[row];
-        const int64_t bar = (int64_t)s->env.t + ahead;
-        if (!s->done && bar < block->plan[row].lane.end) {
-            const uint8_t *from = (const uint8_t *)((const T *)v.features + bar * HO_STATE_PAD);
-            asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
-                             policy_shared(state + row * STATE_PITCH) + chunk * 16),
-                         "l"(from + chunk * 16)
-                         : "memory");
-        }
-    }
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
-
-static __device__ __forceinline__ void touch_line(const void *p)
-{
-    asm volatile("{\n.reg .u32 ignored;\nld.global.ca.u32 ignored, [%0];\n}" ::"l"(p));
-}
-
-/* Brings what the next step reads of the market into L1 while the network runs. */
-static __device__ __forceinline__ void touch_next(const ho_market_view &m, const pass_plan *p,
-                                                  const pass_state *s)
-{
-    const int64_t t = (int64_t)s->env.t + 2;
-    if (t < m.T) {
-        touch_line(m.bars + t * HO_BAR_COLUMNS);
-        touch_line(m.bars + t * HO_BAR_COLUMNS + HO_VOLUME);
-        touch_line(m.mean_volume + t);
-        touch_line(p->lane.sigma + t);
-        touch_line(m.bar_flags + t);
+    const int64_t bar = (int64_t)s->env.t + ahead;
+    const int chunk = (int)threadIdx.x % 32;
+    if (chunk < (int)(HO_STATE_PAD * sizeof(T) / 16) && bar < p->lane.end) {
+        const uint8_t *from = (const uint8_t *)((const T *)v.features + bar * HO_STATE_PAD);
+        asm volatile(
+            "cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(policy_shared(row) + chunk * 16),
+            "l"(from + chunk * 16)
+            : "memory");
     }
 }
 
@@ -153,14 +120,17 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
     backtest_block *block = (backtest_block *)(shared + plan.extra);
     const uint8_t *packed = v.packed + (size_t)group.slots[0] * v.policy.bytes;
     const int warp = (int)threadIdx.x / 32;
-    const bool owner = threadIdx.x % 32 == 0 && warp < group.count;
+    const bool exists = warp < group.count, owner = exists && threadIdx.x % 32 == 0;
     pass_plan *p = &block->plan[warp];
     pass_state *s = &block->state[warp];
+    float *score = (float *)(shared + plan.score) + warp * SCORE_PITCH;
+    T *const row[2] = {(T *)(shared + plan.state[0]) + warp * STATE_PITCH,
+                       (T *)(shared + plan.state[1]) + warp * STATE_PITCH};
     policy_held held;
     for (int i = (int)threadIdx.x; i < 2 * PASSES_BLOCK * STATE_PITCH; i += POLICY_THREADS) {
-        put_value((T *)(shared + plan.state[i / (PASSES_BLOCK * STATE_PITCH)]) +
-                      i % (PASSES_BLOCK * STATE_PITCH),
-                  0.0f);
+        put_column((T *)(shared + plan.state[i / (PASSES_BLOCK * STATE_PITCH)]) +
+                       i % (PASSES_BLOCK * STATE_PITCH),
+                   0.0f);
     }
     for (int i = (int)threadIdx.x; i < group.count * (int)(sizeof(pass_plan) / 8);
          i += POLICY_THREADS) {
@@ -170,28 +140,28 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
     if (owner) {
         pass_begin(s, p, &v.market);
     }
-    __syncthreads();
-    fetch_rows(v, block, group.count, (T *)(shared + plan.state[0]), 0);
-    asm volatile("cp.async.wait_group 0;" ::: "memory");
-    __syncthreads();
-    if (owner) {
-        put_state(v, p, s, (T *)(shared + plan.state[0]) + warp * STATE_PITCH);
+    __syncwarp();
+    if (exists) {
+        warp_fetch(v, p, s, row[0], 0);
+    }
+    asm volatile("cp.async.commit_group;\ncp.async.wait_group 0;" ::: "memory");
+    __syncwarp();
+    if (exists) {
+        warp_portfolio(v, p, s, score, row[0]);
     }
     ensemble_vote vote;
     for (int now = 0;; now ^= 1) {
-        if (!__syncthreads_or(owner && !s->done)) {
+        const bool live = exists && !s->done;
+        if (!__syncthreads_or(live)) {
             break;
         }
-        T *next = (T *)(shared + plan.state[now ^ 1]);
-        const float *score = (const float *)(shared + plan.score) + warp * SCORE_PITCH;
-        fetch_rows(v, block, group.count, next, 1);
-        if (owner && !s->done) {
-            touch_next(v.market, p, s);
+        if (live) {
+            warp_fetch(v, p, s, row[now ^ 1], 1);
+            group_touch<32>(v.market, p->lane.sigma, s->env.t + 1);
         }
+        asm volatile("cp.async.commit_group;" ::: "memory");
         if (ENSEMBLE) {
-            if (owner) {
-                vote_clear(&vote);
-            }
+            vote_clear(&vote);
             for (int k = 0; k < group.members; k++) {
                 const uint8_t *member = v.packed + (size_t)group.slots[k] * v.policy.bytes;
                 for (int i = (int)threadIdx.x; i < v.policy.bias_bytes / 4; i += POLICY_THREADS) {
@@ -201,8 +171,9 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
                 __syncthreads();
                 policy_scores<T, 1, false>(v.policy, plan, member, shared, held, now);
                 __syncthreads();
-                if (owner && !s->done) {
-                    vote_add(&vote, score, v.policy.actions);
+                const int best = group_argmax<32>(score, NULL, v.policy.actions);
+                if (owner && live) {
+                    vote_add(&vote, score, best, v.policy.actions);
                 }
                 __syncthreads(); /* scores are read before the next member's */
             }
@@ -211,15 +182,19 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
         }
         asm volatile("cp.async.wait_group 0;" ::: "memory");
         __syncthreads();
-        if (owner && !s->done) {
-            const int choice = ENSEMBLE ? vote_decide(&vote, group.policy, v.policy.actions)
-                                        : policy_argmax(score, NULL, v.policy.actions);
+        if (!live) {
+            continue;
+        }
+        const int best = ENSEMBLE ? 0 : group_argmax<32>(score, NULL, v.policy.actions);
+        if (owner) {
+            const int choice = ENSEMBLE ? vote_decide(&vote, group.policy, v.policy.actions) : best;
             const int action = v.exposure5 ? ho_action_from_exposure(choice) : choice;
             const ho_order order = ho_order_from_action(action);
             pass_step(s, p, &v.market, &order, action);
-            if (!s->done) {
-                put_state(v, p, s, next + warp * STATE_PITCH);
-            }
+        }
+        __syncwarp();
+        if (!s->done) {
+            warp_portfolio(v, p, s, score, row[now ^ 1]);
         }
     }
     if (owner) {
@@ -261,18 +236,6 @@ static network_kernel kernel_of(int bf16, int held, int ensemble)
     }
     return held ? network_passes<__nv_bfloat16, true, false>
                 : network_passes<__nv_bfloat16, false, false>;
-}
-
-ho_status ho_cuda_backtest_prepare(int shared_limit)
-{
-    ho_status rc = HO_OK;
-    for (int form = 0; form < 8 && rc == HO_OK; form++) {
-        rc = ho_cuda_status(cudaFuncSetAttribute(kernel_of(form & 1, form & 2, form & 4),
-                                                 cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                 shared_limit),
-                            "shared memory of the backtest kernel");
-    }
-    return rc;
 }
 
 ho_status ho_cuda_backtest_networks(const backtest_view *v, cudaStream_t stream)

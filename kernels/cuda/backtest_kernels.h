@@ -36,7 +36,6 @@ typedef struct backtest_view {
     int32_t shared_limit;
 } backtest_view;
 
-ho_status ho_cuda_backtest_prepare(int shared_limit);
 ho_status ho_cuda_backtest_networks(const backtest_view *v, cudaStream_t stream);
 ho_status ho_cuda_backtest_rules(const backtest_view *v, cudaStream_t stream);
 

@@ -200,6 +200,8 @@ static ho_status create_on_device(cuda_cohort *c, const cuda_backend *b, const c
         fill_learn_view(c, b, market, fused);
         fill_experience_view(c, b, market);
         rc = clear_memory(c);
+        rc = rc == HO_OK && fused ? ho_fused_forward_prepare(c->capacity) : rc;
+        rc = rc == HO_OK && fused ? ho_fused_gradient_prepare(c->capacity) : rc;
     }
     return rc;
 }
@@ -249,7 +251,7 @@ ho_status ho_cuda_cohort_create(ho_backend *backend, ho_market *market, const ho
         ho_cuda_leave(b, rc, err);
         goto out;
     }
-    rc = ho_experience_check(&c->experience, err);
+    rc = ho_experience_prepare(&c->experience, err);
     *out = &c->base;
 out:
     if (rc != HO_OK) {

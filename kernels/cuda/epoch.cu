@@ -2,6 +2,7 @@
  * The epoch round the experience and the updates: derived numbers at its start, n-step transitions
  * into the ring, statistics, the summary at its end. Sums run in slot order, as on the CPU. */
 #include <math.h>
+#include <stddef.h>
 
 #include "kernels/agents/explore.h"
 #include "kernels/agents/value.h"
@@ -130,40 +131,81 @@ static __global__ void __launch_bounds__(STORE_THREADS)
 
 /* ---- statistics ---- */
 
-/* One thread a slot walks its steps; grid (slots / 128, lanes) */
+/* The sums of a slot, in step order: one thread walks its steps; grid (slots / 128, lanes) */
 static __global__ void __launch_bounds__(EPOCH_THREADS)
-    slot_stats(const __grid_constant__ ho_experience_view v)
+    slot_sums(const __grid_constant__ ho_experience_view v)
 {
     const int k = (int)blockIdx.y, n = (int)(blockIdx.x * EPOCH_THREADS + threadIdx.x);
     if (n >= v.episodes || !lane_runs(v, k)) {
         return;
     }
-    ho_slot_stat s;
-    for (int i = 0; i < (int)(sizeof s / sizeof(double)); i++) {
-        ((double *)&s)[i] = 0.0;
-    }
     const ho_trace_step *t = v.trace + (size_t)k * v.steps * v.episodes + n;
     const int steps = v.active_steps[(size_t)k * v.episodes + n];
-#pragma unroll 4
-    for (int step = 0; step < steps; step++, t += v.episodes) {
-        const double r = (double)t->reward, ret = t->ret;
-        s.reward_min = step == 0 || r < s.reward_min ? r : s.reward_min;
-        s.reward_max = step == 0 || r > s.reward_max ? r : s.reward_max;
-        s.steps += 1.0;
-        s.reward += r;
-        s.reward_square += r * r;
-        s.ret += ret;
-        s.ret_square += ret * ret;
-        s.exposure[t->action / 9] += 1.0;
-        s.order[t->action / 3 % 3] += 1.0;
-        s.urgency[t->action % 3] += 1.0;
-        s.ended[t->end] += 1.0;
-        for (int i = 0; i < t->exit_count; i++) {
-            s.exits[t->exit_reason[i]] += 1.0;
-        }
-        s.count[t->choice] += 1.0;
+    double reward = 0, reward_square = 0, ret_sum = 0, ret_square = 0, low = 0, high = 0;
+#pragma unroll 8
+    for (int step = 0; step < steps; step++) {
+        const uint4 head = *(const uint4 *)&t[(size_t)step * v.episodes]; /* bar, reward, ret */
+        const double r = (double)__uint_as_float(head.y);
+        const double ret = __hiloint2double((int)head.w, (int)head.z);
+        low = step == 0 || r < low ? r : low;
+        high = step == 0 || r > high ? r : high;
+        reward += r;
+        reward_square += r * r;
+        ret_sum += ret;
+        ret_square += ret * ret;
     }
-    v.slot_stat[(size_t)k * v.episodes + n] = s;
+    ho_slot_stat *s = &v.slot_stat[(size_t)k * v.episodes + n];
+    s->steps = (double)steps;
+    s->reward = reward;
+    s->reward_square = reward_square;
+    s->ret = ret_sum;
+    s->ret_square = ret_square;
+    s->reward_min = low;
+    s->reward_max = high;
+}
+
+/* The counts of a slot: one block; integer counters, so the order does not matter.
+ * grid (slots, lanes) */
+static __global__ void __launch_bounds__(EPOCH_THREADS)
+    slot_counts(const __grid_constant__ ho_experience_view v)
+{
+    enum {
+        FIRST = offsetof(ho_slot_stat, exposure) / sizeof(double),
+        END = offsetof(ho_slot_stat, reward_min) / sizeof(double),
+        ORDER = offsetof(ho_slot_stat, order) / sizeof(double) - FIRST,
+        URGENCY = offsetof(ho_slot_stat, urgency) / sizeof(double) - FIRST,
+        ENDED = offsetof(ho_slot_stat, ended) / sizeof(double) - FIRST,
+        EXITS = offsetof(ho_slot_stat, exits) / sizeof(double) - FIRST,
+        COUNT = offsetof(ho_slot_stat, count) / sizeof(double) - FIRST,
+    };
+    __shared__ int counter[END - FIRST];
+    const int k = (int)blockIdx.y, n = (int)blockIdx.x;
+    if (!lane_runs(v, k)) {
+        return;
+    }
+    for (int i = (int)threadIdx.x; i < END - FIRST; i += EPOCH_THREADS) {
+        counter[i] = 0;
+    }
+    __syncthreads();
+    const ho_trace_step *t = v.trace + (size_t)k * v.steps * v.episodes + n;
+    const int steps = v.active_steps[(size_t)k * v.episodes + n];
+    for (int step = (int)threadIdx.x; step < steps; step += EPOCH_THREADS) {
+        const ho_trace_step *at = &t[(size_t)step * v.episodes];
+        const int action = at->action;
+        atomicAdd(&counter[action / 9], 1);
+        atomicAdd(&counter[ORDER + action / 3 % 3], 1);
+        atomicAdd(&counter[URGENCY + action % 3], 1);
+        atomicAdd(&counter[ENDED + at->end], 1);
+        atomicAdd(&counter[COUNT + at->choice], 1);
+        for (int i = 0; i < at->exit_count; i++) {
+            atomicAdd(&counter[EXITS + at->exit_reason[i]], 1);
+        }
+    }
+    __syncthreads();
+    double *to = (double *)&v.slot_stat[(size_t)k * v.episodes + n] + FIRST;
+    for (int i = (int)threadIdx.x; i < END - FIRST; i += EPOCH_THREADS) {
+        to[i] = (double)counter[i];
+    }
 }
 
 static __device__ void merge_kelly(const ho_experience_view &v, int k)
@@ -318,8 +360,13 @@ ho_status ho_experience_stats(const ho_experience_view *v, cudaStream_t stream)
 {
     const dim3 grid((unsigned)((v->episodes + EPOCH_THREADS - 1) / EPOCH_THREADS),
                     (unsigned)v->lanes);
-    slot_stats<<<grid, EPOCH_THREADS, 0, stream>>>(*v);
-    return ho_cuda_status(cudaGetLastError(), "slot_stats");
+    slot_sums<<<grid, EPOCH_THREADS, 0, stream>>>(*v);
+    const ho_status rc = ho_cuda_status(cudaGetLastError(), "slot_sums");
+    if (rc != HO_OK) {
+        return rc;
+    }
+    slot_counts<<<dim3((unsigned)v->episodes, (unsigned)v->lanes), EPOCH_THREADS, 0, stream>>>(*v);
+    return ho_cuda_status(cudaGetLastError(), "slot_counts");
 }
 
 ho_status ho_epoch_close(const ho_experience_view *v, cudaStream_t stream)

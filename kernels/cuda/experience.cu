@@ -3,10 +3,11 @@
  * reward, record. A block carries E episode slots of one lane through the whole epoch; nothing
  * leaves the multiprocessor between steps but the trace.
  *
- * Thread `slot_thread(e)` owns slot e: it alone touches the slot's environment. All threads share
- * the network (policy_block.cuh). A slot's numbers depend on its own state and counters alone, and
- * the network's sums on nothing but the layer, so the bits do not depend on E or on what shares
- * the GPU. Compiled without contraction (--fmad=false): money has the CPU backend's bits. */
+ * All threads share the network (policy_block.cuh). Of a slot's group of threads the first owns
+ * the environment; the others help with the argmax and the portfolio columns. A slot's numbers
+ * depend on its own state and counters alone, and the network's sums on nothing but the layer, so
+ * the bits do not depend on E or on what shares the GPU. Compiled without contraction
+ * (--fmad=false): money has the CPU backend's bits. */
 #include "kernels/cuda/experience.h"
 
 #include <cuda_bf16.h>
@@ -16,34 +17,6 @@
 #include "kernels/cuda/policy_block.cuh"
 #include "kernels/env/step.h"
 
-static __device__ __forceinline__ void put_column(float *to, float x)
-{
-    *to = x;
-}
-
-static __device__ __forceinline__ void put_column(__nv_bfloat16 *to, float x)
-{
-    *to = __float2bfloat16(x);
-}
-
-/* Issues a load whose value nobody waits for: the line is in L1 when the step reads it. */
-static __device__ __forceinline__ void touch(const void *p)
-{
-    asm volatile("{\n.reg .u32 ignored;\nld.global.ca.u32 ignored, [%0];\n}" ::"l"(p));
-}
-
-static __device__ __forceinline__ void touch_bar(const ho_market_view &m, const double *sigma,
-                                                 int32_t t)
-{
-    if (t + 1 < m.T) {
-        touch(m.bars + (int64_t)(t + 1) * HO_BAR_COLUMNS);
-        touch(m.bars + (int64_t)(t + 1) * HO_BAR_COLUMNS + HO_VOLUME);
-        touch(m.mean_volume + t);
-        touch(sigma + t + 1);
-        touch(m.bar_flags + t + 1);
-    }
-}
-
 /* What a block keeps in its extra shared memory. */
 template <int E> struct experience_block {
     ho_env_lane env;
@@ -51,31 +24,7 @@ template <int E> struct experience_block {
     int32_t bar[E]; /* row of the features of each slot's state; -1: idle */
 };
 
-/* The slot's portfolio columns into its state row. */
-template <typename T>
-static __device__ __forceinline__ void put_portfolio(T *row, int first, int columns,
-                                                     const float (&p)[HO_PORTFOLIO_FEATURES])
-{
-#pragma unroll
-    for (int i = 0; i < HO_PORTFOLIO_FEATURES; i++) {
-        if (i < columns) {
-            put_column(row + first + i, p[i]);
-        }
-    }
-}
-
-/* A whole market row by one thread: after a reset, when the row was not foreseen. */
-template <typename T>
-static __device__ __forceinline__ void put_market_row(T *row, const void *features, int32_t bar)
-{
-    const uint4 *from = (const uint4 *)((const T *)features + (int64_t)bar * HO_STATE_PAD);
-#pragma unroll
-    for (int i = 0; i < (int)(HO_STATE_PAD * sizeof(T) / 16); i++) {
-        ((uint4 *)row)[i] = from[i];
-    }
-}
-
-/* The composed action of an output, and back. */
+/* The composed action of an output. */
 static __device__ __forceinline__ int composed_action(int choice, int exposure5)
 {
     return exposure5 ? ho_action_from_exposure(choice) : choice;
@@ -83,8 +32,7 @@ static __device__ __forceinline__ int composed_action(int choice, int exposure5)
 
 /* The output chosen: held, random and then held, or the best. */
 static __device__ __forceinline__ int choose(const ho_lane_device *lane, ho_slot_device *s,
-                                             const float *score, int actions, uint32_t step,
-                                             uint32_t slot)
+                                             int best, int actions, uint32_t step, uint32_t slot)
 {
     if (s->hold_left > 0) {
         s->hold_left--;
@@ -103,7 +51,47 @@ static __device__ __forceinline__ int choose(const ho_lane_device *lane, ho_slot
             return s->hold_choice;
         }
     }
-    return policy_argmax(score, lane->has_bonus ? lane->bonus : NULL, actions);
+    return best;
+}
+
+/* A slot's portfolio columns: the owner writes quotients into the slot's score row, the group's
+ * threads divide, each its columns sub, sub + S, ... which it keeps in `column` and puts into the
+ * state row. All threads of the warp take part; `wanted` is the same in a group. */
+template <typename T, int S, int COLUMNS>
+static __device__ __forceinline__ void
+group_portfolio(const ho_experience_view &v, const ho_env_lane *env, const ho_slot_device *s,
+                float *score, T *row, bool wanted, float (&column)[COLUMNS])
+{
+    const int sub = (int)threadIdx.x % S;
+    ho_ratio *ratio = (ho_ratio *)score;
+    if (wanted && sub == 0) {
+        ho_env_portfolio_ratios(env, &v.market, &s->env, ratio);
+    }
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < COLUMNS; i++) {
+        const int c = sub + i * S;
+        if (wanted && c < v.state_columns) {
+            column[i] = ho_ratio_value(&ratio[c]);
+            put_column(row + v.market_columns + c, column[i]);
+        }
+    }
+    __syncwarp();
+}
+
+/* The owner's part of a step's record; the portfolio columns are the group's. */
+static __device__ __forceinline__ void record_step(ho_trace_step *trace, int32_t bar, int action,
+                                                   int choice, const ho_step_out *out)
+{
+    const uint32_t flags0 =
+        (uint32_t)action | (uint32_t)choice << 8 | 1u << 16 | (uint32_t)out->end << 24;
+    const uint32_t flags1 = (uint32_t)out->terminal | (uint32_t)out->exit_count << 8 |
+                            (uint32_t)(out->exit_count > 0 ? out->exit_reason[0] : 0) << 16 |
+                            (uint32_t)(out->exit_count > 1 ? out->exit_reason[1] : 0) << 24;
+    const uint64_t ret = (uint64_t)__double_as_longlong(out->ret);
+    *(uint4 *)trace = make_uint4((uint32_t)bar, __float_as_uint(out->reward), (uint32_t)ret,
+                                 (uint32_t)(ret >> 32));
+    *(uint2 *)((uint8_t *)trace + 16) = make_uint2(flags0, flags1);
 }
 
 template <typename T, int NT, bool HELD>
@@ -111,7 +99,8 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
     experience(const __grid_constant__ ho_experience_view v,
                const __grid_constant__ policy_plan plan)
 {
-    constexpr int E = 8 * NT, SLOTS_WARP = E / POLICY_WARPS;
+    constexpr int E = 8 * NT, SLOTS_WARP = E / POLICY_WARPS, S = 32 / SLOTS_WARP;
+    constexpr int COLUMNS = (HO_PORTFOLIO_FEATURES + S - 1) / S;
     extern __shared__ __align__(128) uint8_t shared[];
     const int groups = (v.episodes + E - 1) / E;
     const int k = (int)blockIdx.x / groups, first = (int)blockIdx.x % groups * E;
@@ -129,123 +118,121 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
         const int half = i / (E * STATE_PITCH);
         put_column((T *)(shared + plan.state[half]) + i % (E * STATE_PITCH), 0.0f);
     }
-    if (threadIdx.x < E) {
-        block->bar[threadIdx.x] = -1;
-    }
     policy_load<T, HELD>(v.policy, plan, packed, shared, held); /* ends with a barrier */
 
-    const int warp = (int)threadIdx.x / 32, l = (int)threadIdx.x % 32;
-    const int e = warp * SLOTS_WARP + l; /* the slot this thread owns, if any */
-    const int n = first + e;
-    const bool owner = l < SLOTS_WARP && n < v.episodes;
-    ho_slot_device *s = &block->slot[owner ? e : 0];
-    const size_t at = (size_t)k * v.episodes + (owner ? n : 0);
+    /* Thread group e carries slot n; its first thread owns the slot's environment. */
+    const int e = (int)threadIdx.x / S, sub = (int)threadIdx.x % S, n = first + e;
+    const bool exists = n < v.episodes, owner = exists && sub == 0;
+    ho_slot_device *s = &block->slot[e];
+    const size_t at = (size_t)k * v.episodes + (exists ? n : 0);
     const bool kelly = block->env.config.sizing == HO_SIZING_KELLY;
     ho_ledger *ledger = kelly ? &v.ledger[at] : NULL;
-    const ho_ring ring = {v.ring + (size_t)k * v.ring_words * v.episodes + (owner ? n : 0),
+    const ho_ring ring = {v.ring + (size_t)k * v.ring_words * v.episodes + (exists ? n : 0),
                           v.episodes};
     const uint32_t epoch = (uint32_t)lane->epoch;
+    const float *bonus = lane->has_bonus ? lane->bonus : NULL;
     const double *sigma = block->env.sigma;
-    float p[HO_PORTFOLIO_FEATURES] = {0};
+    float *score = (float *)(shared + plan.score) + e * SCORE_PITCH;
+    T *const row[2] = {(T *)(shared + plan.state[0]) + e * STATE_PITCH,
+                       (T *)(shared + plan.state[1]) + e * STATE_PITCH};
+    float before[COLUMNS] = {0}, after[COLUMNS] = {0};
     int active_steps = 0;
-    if (owner) {
+    if (sub == 0) {
+        block->bar[e] = -1;
         for (int i = 0; i < (int)(sizeof *s / 4); i++) {
             ((int32_t *)s)[i] = 0; /* padding, too: checkpoints compare bytes */
         }
+    }
+    if (owner) {
         *s = v.slot[at];
         ho_env_epoch_begin(&block->env, &v.market, &s->env, (uint32_t)n, epoch, ledger);
         if (s->env.steps == 0) {
             s->hold_left = 0;
             s->hold_choice = 0;
         }
-        ho_env_portfolio(&block->env, &v.market, &s->env, p);
-        T *row = (T *)(shared + plan.state[0]) + e * STATE_PITCH;
-        put_market_row(row, v.features, s->env.t);
-        put_portfolio(row, v.market_columns, v.state_columns, p);
         block->bar[e] = s->env.t;
-        touch_bar(v.market, sigma, s->env.t);
     }
+    __syncwarp();
+    if (exists) {
+        group_market_row<T, S>(row[0], v.features, block->bar[e]);
+        group_touch<S>(v.market, sigma, block->bar[e]);
+    }
+    __syncwarp();
+    group_portfolio<T, S>(v, &block->env, s, score, row[0], exists, before);
+
     for (int step = 0; step < v.steps; step++) {
         const int now = step & 1, next = now ^ 1;
         __syncthreads(); /* states and bars of this step */
+        const bool active = block->bar[e] >= 0;
         constexpr int row_chunks = (int)(HO_STATE_PAD * sizeof(T) / 16);
-        for (int i = (int)threadIdx.x; i < E * row_chunks; i += POLICY_THREADS) {
-            const int row = i / row_chunks, chunk = i % row_chunks;
-            const int32_t bar = block->bar[row];
-            if (bar >= 0) { /* the next bar's row, which a step without reset needs */
-                const uint32_t to =
-                    policy_shared((T *)(shared + plan.state[next]) + row * STATE_PITCH) +
-                    chunk * 16;
-                const T *from = (const T *)v.features + ((int64_t)bar + 1) * HO_STATE_PAD;
-                asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to),
-                             "l"((const uint8_t *)from + chunk * 16)
+        if (active) { /* the next bar's row, which a step without reset needs */
+            const uint8_t *from = (const uint8_t *)((const T *)v.features +
+                                                    ((int64_t)block->bar[e] + 1) * HO_STATE_PAD);
+            for (int i = sub; i < row_chunks; i += S) {
+                asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
+                                 policy_shared(row[next]) + i * 16),
+                             "l"(from + i * 16)
                              : "memory");
             }
+            group_touch<S>(v.market, sigma, block->bar[e] + 1);
         }
         asm volatile("cp.async.commit_group;" ::: "memory");
-        if (owner && s->env.active) {
-            touch_bar(v.market, sigma, s->env.t + 1);
-        }
         policy_scores<T, NT, HELD>(v.policy, plan, packed, shared, held, now);
         asm volatile("cp.async.wait_group 0;" ::: "memory");
-        __syncthreads(); /* scores, and the next rows of all threads */
-        if (!owner) {
-            continue;
-        }
+        __syncthreads(); /* scores */
+        const int best = group_argmax<S>(score, bonus, v.policy.actions);
         ho_trace_step *trace = &v.trace[((size_t)k * v.steps + step) * v.episodes + n];
-        if (!s->env.active) {
-            trace->valid = 0;
-            continue;
-        }
-        const float *score = (const float *)(shared + plan.score) + e * SCORE_PITCH;
-        ho_trace_step record;
-        record.bar = s->env.t;
-        const int choice = choose(lane, s, score, v.policy.actions, (uint32_t)step, (uint32_t)n);
-        const int action = composed_action(choice, v.exposure5);
-        const ho_order order = ho_order_from_action(action);
         ho_step_out out;
-        ho_env_step(&block->env, &v.market, &s->env, ring, &order, 0.0f, ledger, &out);
-        record.reward = out.reward;
-        record.ret = out.ret;
-        record.action = (uint8_t)action;
-        record.choice = (uint8_t)choice;
-        record.valid = 1;
-        record.end = (uint8_t)out.end;
-        record.terminal = (uint8_t)out.terminal;
-        record.exit_count = (uint8_t)out.exit_count;
-        record.exit_reason[0] = (uint8_t)(out.exit_count > 0 ? out.exit_reason[0] : 0);
-        record.exit_reason[1] = (uint8_t)(out.exit_count > 1 ? out.exit_reason[1] : 0);
+        out.end = HO_END_NONE;
+        if (owner && active) {
+            const int32_t bar = s->env.t;
+            const int choice = choose(lane, s, best, v.policy.actions, (uint32_t)step, (uint32_t)n);
+            const int action = composed_action(choice, v.exposure5);
+            const ho_order order = ho_order_from_action(action);
+            ho_env_step(&block->env, &v.market, &s->env, ring, &order, 0.0f, ledger, &out);
+            record_step(trace, bar, action, choice, &out);
+            active_steps++;
+            if (kelly) {
+                ho_moments_add_closed(&block->env.config, &v.moments[at], ledger);
+            }
+        } else if (owner) {
+            trace->valid = 0;
+        }
+        __syncwarp();
+        group_portfolio<T, S>(v, &block->env, s, score, row[next], active, after);
+        if (active) {
 #pragma unroll
-        for (int i = 0; i < HO_PORTFOLIO_FEATURES; i++) {
-            record.before[i] = p[i];
+            for (int i = 0; i < COLUMNS; i++) {
+                if (sub + i * S < HO_PORTFOLIO_FEATURES) {
+                    trace->before[sub + i * S] = before[i];
+                    trace->after[sub + i * S] = after[i];
+                }
+            }
         }
-        ho_env_portfolio(&block->env, &v.market, &s->env, p);
 #pragma unroll
-        for (int i = 0; i < HO_PORTFOLIO_FEATURES; i++) {
-            record.after[i] = p[i];
+        for (int i = 0; i < COLUMNS; i++) {
+            before[i] = after[i];
         }
-#pragma unroll
-        for (int i = 0; i < (int)(sizeof record / 16); i++) {
-            ((uint4 *)trace)[i] = ((const uint4 *)&record)[i];
-        }
-        active_steps++;
-        if (kelly) {
-            ho_moments_add_closed(&block->env.config, &v.moments[at], ledger);
-        }
-        T *row = (T *)(shared + plan.state[next]) + e * STATE_PITCH;
-        if (out.end != HO_END_NONE) {
+        if (owner && active && out.end != HO_END_NONE) {
             s->hold_left = 0;
             s->hold_choice = 0;
             ho_env_next(&block->env, &v.market, &s->env, &out, (uint32_t)step + 1, (uint32_t)n,
                         epoch, ledger);
-            if (s->env.active) {
-                ho_env_portfolio(&block->env, &v.market, &s->env, p);
-                put_market_row(row, v.features, s->env.t);
-                touch_bar(v.market, sigma, s->env.t);
-            }
         }
-        put_portfolio(row, v.market_columns, v.state_columns, p);
-        block->bar[e] = s->env.active ? s->env.t : -1;
+        if (owner && active) {
+            block->bar[e] = s->env.active ? s->env.t : -1;
+        }
+        const bool ended =
+            __shfl_sync(0xffffffffu, out.end, (int)threadIdx.x % 32 / S * S) != HO_END_NONE;
+        if (__any_sync(0xffffffffu, ended)) { /* a new episode: its state was not foreseen */
+            const bool begun = ended && block->bar[e] >= 0;
+            if (begun) {
+                group_market_row<T, S>(row[next], v.features, block->bar[e]);
+                group_touch<S>(v.market, sigma, block->bar[e]);
+            }
+            __syncwarp();
+            group_portfolio<T, S>(v, &block->env, s, score, row[next], begun, before);
+        }
     }
     if (owner) {
         v.slot[at] = *s;
@@ -305,33 +292,21 @@ static int choose_states(const ho_experience_view *v, policy_plan *plan)
     return chosen;
 }
 
-ho_status ho_experience_check(const ho_experience_view *v, ho_err *err)
+ho_status ho_experience_prepare(const ho_experience_view *v, ho_err *err)
 {
     policy_plan plan;
-    if (choose_states(v, &plan) == 0) {
+    const int states = choose_states(v, &plan);
+    if (states == 0) {
         return ho_err_set(err, HO_EUNSUPPORTED,
                           "a network of width %d does not fit this GPU's shared memory; "
                           "make agent.hidden1, hidden2 or head smaller",
                           (int)v->policy.hidden_max);
     }
-    return HO_OK;
-}
-
-ho_status ho_experience_prepare(int shared_limit)
-{
-    ho_status rc = HO_OK;
-    for (int form = 0; form < 3; form++) {
-        for (int states = 8; states <= 64 && rc == HO_OK; states *= 2) {
-            const experience_kernel kernel = kernel_of(form > 0, form > 1, states);
-            if (kernel) {
-                rc = ho_cuda_status(
-                    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                         shared_limit),
-                    "shared memory of the experience kernel");
-            }
-        }
-    }
-    return rc;
+    const ho_status rc = ho_cuda_status(
+        cudaFuncSetAttribute(kernel_of(v->policy.bf16, plan.held, states),
+                             cudaFuncAttributeMaxDynamicSharedMemorySize, v->shared_limit),
+        "shared memory of the experience kernel");
+    return ho_cuda_err(rc, err);
 }
 
 ho_status ho_experience_run(const ho_experience_view *v, cudaStream_t stream)

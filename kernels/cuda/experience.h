@@ -54,11 +54,9 @@ typedef struct ho_experience_view {
     int32_t processors, shared_limit; /* of the device */
 } ho_experience_view;
 
-/* Asks for the kernels' shared memory; once a process. */
-ho_status ho_experience_prepare(int shared_limit);
-
-/* HO_EUNSUPPORTED: the network does not fit a block of this device. */
-ho_status ho_experience_check(const ho_experience_view *v, ho_err *err);
+/* Asks for the shared memory of the one kernel this cohort will run, so that only that one is
+ * loaded. HO_EUNSUPPORTED: the network does not fit a block of this device. */
+ho_status ho_experience_prepare(const ho_experience_view *v, ho_err *err);
 
 ho_status ho_epoch_open(const ho_experience_view *v, cudaStream_t stream);
 ho_status ho_experience_run(const ho_experience_view *v, cudaStream_t stream);

@@ -46,10 +46,13 @@ enum {
     SPLIT_BYTES = SPLIT_BARRIERS + 128,
 };
 
+/* Elsewhere the kernels are empty and never launched (ho_fused_fits, cuda_backend.fused). */
 #if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
-#define FUSED_CODE 1
+#define FUSED_CODE       1
+#define CLUSTER_OF_THREE __cluster_dims__(3, 1, 1)
 #else
 #define FUSED_CODE 0
+#define CLUSTER_OF_THREE
 #endif
 
 #if FUSED_CODE
@@ -373,7 +376,7 @@ static __global__ void __launch_bounds__(STREAM_THREADS, 1)
 /* ---- split ---- */
 
 /* Block rank r of a cluster: 0 online s with td and backward, 1 online s', 2 target s'. */
-static __global__ void __cluster_dims__(3, 1, 1) __launch_bounds__(SPLIT_THREADS, 1)
+static __global__ void CLUSTER_OF_THREE __launch_bounds__(SPLIT_THREADS, 1)
     forward_backward_split(const __grid_constant__ ho_learn_view v, int update)
 {
 #if FUSED_CODE
@@ -513,17 +516,13 @@ ho_status ho_fused_forward_backward(const ho_learn_view *v, int update, cudaStre
     return ho_cuda_status(cudaGetLastError(), "forward_backward_stream");
 }
 
-ho_status ho_fused_forward_prepare(void)
+ho_status ho_fused_forward_prepare(int lanes)
 {
-    ho_status rc = ho_cuda_status(cudaFuncSetAttribute(forward_backward_stream,
-                                                       cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                       STREAM_BYTES),
-                                  "shared memory of forward_backward_stream");
-    if (rc == HO_OK) {
-        rc = ho_cuda_status(cudaFuncSetAttribute(forward_backward_split,
-                                                 cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                 SPLIT_BYTES),
-                            "shared memory of forward_backward_split");
-    }
-    return rc;
+    const cudaFuncAttribute attribute = cudaFuncAttributeMaxDynamicSharedMemorySize;
+    return lanes <= SPLIT_MAX_LANES ? ho_cuda_status(cudaFuncSetAttribute(forward_backward_split,
+                                                                          attribute, SPLIT_BYTES),
+                                                     "shared memory of forward_backward_split")
+                                    : ho_cuda_status(cudaFuncSetAttribute(forward_backward_stream,
+                                                                          attribute, STREAM_BYTES),
+                                                     "shared memory of forward_backward_stream");
 }

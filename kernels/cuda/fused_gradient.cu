@@ -304,17 +304,12 @@ ho_status ho_fused_gradient(const ho_learn_view *v, cudaStream_t stream)
     return ho_cuda_status(cudaGetLastError(), "fused_gradient");
 }
 
-ho_status ho_fused_gradient_prepare(void)
+ho_status ho_fused_gradient_prepare(int lanes)
 {
-    ho_status rc = ho_cuda_status(cudaFuncSetAttribute(fused_gradient<32>,
-                                                       cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                       GRADIENT_BYTES),
-                                  "shared memory of fused_gradient");
-    if (rc == HO_OK) {
-        rc = ho_cuda_status(cudaFuncSetAttribute(fused_gradient<128>,
-                                                 cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                 GRADIENT_BYTES),
-                            "shared memory of fused_gradient");
-    }
-    return rc;
+    const cudaFuncAttribute attribute = cudaFuncAttributeMaxDynamicSharedMemorySize;
+    return ho_cuda_status(
+        lanes <= NARROW_MAX_LANES
+            ? cudaFuncSetAttribute(fused_gradient<32>, attribute, GRADIENT_BYTES)
+            : cudaFuncSetAttribute(fused_gradient<128>, attribute, GRADIENT_BYTES),
+        "shared memory of fused_gradient");
 }

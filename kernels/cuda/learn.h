@@ -101,9 +101,9 @@ ho_status ho_learn_update(const ho_learn_view *v, int update, cudaStream_t strea
 /* 1 when the shape fits the fused kernels: 64 -> 256 -> 256 -> 2 x 128 -> 46 outputs, bf16, the
  * batch a multiple of 128. */
 int ho_fused_fits(const ho_device_net *net, int batch, int bf16);
-/* Asks for the kernels' shared memory; once a process. */
-ho_status ho_fused_forward_prepare(void);
-ho_status ho_fused_gradient_prepare(void);
+/* Asks for the shared memory of the kernels that so many lanes run. */
+ho_status ho_fused_forward_prepare(int lanes);
+ho_status ho_fused_gradient_prepare(int lanes);
 /* What gather, forward, td and backward leave: activations, deltas, loss_part [batch / 16]. */
 ho_status ho_fused_forward_backward(const ho_learn_view *v, int update, cudaStream_t stream);
 /* gradient, norm_part [4 * HO_FUSED_UNITS]. */

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/cuda/backtest_kernels.h"
 #include "kernels/cuda/cuda_backend.h"
 
 enum { SM_MIN = 80 };
@@ -63,16 +62,6 @@ static int portable_wanted(const ho_backend_options *o)
     return o->force_portable || (variable && variable[0] && strcmp(variable, "0") != 0);
 }
 
-static ho_status prepare(cuda_backend *b)
-{
-    ho_status rc = ho_experience_prepare(b->shared_limit);
-    if (b->fused) {
-        rc = rc == HO_OK ? ho_fused_forward_prepare() : rc;
-        rc = rc == HO_OK ? ho_fused_gradient_prepare() : rc;
-    }
-    return rc == HO_OK ? ho_cuda_backtest_prepare(b->shared_limit) : rc;
-}
-
 static ho_status backend_open(const ho_backend_options *options, ho_backend **out, ho_err *err)
 {
     cudaDeviceProp prop;
@@ -107,11 +96,6 @@ static ho_status backend_open(const ho_backend_options *options, ho_backend **ou
 #else
     (void)portable_wanted;
 #endif
-    rc = prepare(b);
-    if (rc != HO_OK) {
-        free(b);
-        return ho_cuda_err(rc, err);
-    }
     *out = &b->base;
     return HO_OK;
 }

@@ -15,11 +15,12 @@
 #include <stdint.h>
 
 #include "kernels/cuda/policy.h"
+#include "kernels/env/market_view.h"
 
 enum {
     POLICY_THREADS = 256,
     POLICY_WARPS = 8,
-    SCORE_PITCH = 49, /* floats a state; odd: threads that scan rows hit different banks */
+    SCORE_PITCH = 56, /* floats a state; a row is reused for 9 ho_ratio */
     STATE_PITCH = 72, /* elements a state row: 16 bytes of skew for ldmatrix */
 };
 
@@ -84,17 +85,35 @@ static __device__ __forceinline__ uint4 policy_weight(const uint4 *weights, uint
     return __ldg(weights + word);
 }
 
-/* One layer for all states. Tiles warp, warp + 8, ... two at a time. `held`: their weights, when
- * HELD. FINAL: floats to `out` (scores), else leaky-ReLU as bf16 to `out` (hidden). */
-template <int NT, bool SHARED, bool HELD, bool FINAL>
-static __device__ __forceinline__ void
-policy_layer(const ho_policy_layer &layer, const uint4 *weights, uint32_t shared,
-             const policy_held &held, uint32_t in, int in_pitch, const float *bias, void *out,
-             int out_pitch, int actions)
+/* Stores a state's outputs `unit` and `unit + 1`. */
+template <bool FINAL>
+static __device__ __forceinline__ void policy_put(void *out, int state, int unit, float y0,
+                                                  float y1, int pitch, int actions)
 {
-    constexpr int G = NT < 4 ? NT : (HELD ? 2 : 4); /* groups of 8 states at a time */
+    if (!FINAL) {
+        *(__nv_bfloat162 *)((__nv_bfloat16 *)out + state * pitch + unit) =
+            __floats2bfloat162_rn(policy_leaky(y0), policy_leaky(y1));
+        return;
+    }
+    float *to = (float *)out + state * pitch + unit;
+    if (unit < actions) {
+        to[0] = y0;
+    }
+    if (unit + 1 < actions) {
+        to[1] = y1;
+    }
+}
+
+/* One layer of any size for all states. Tiles warp, warp + 8, ... two at a time.
+ * FINAL: floats to `out` (scores), else leaky-ReLU as bf16 to `out` (hidden). */
+template <int NT, bool SHARED, bool FINAL>
+static __device__ __forceinline__ void
+policy_layer(const ho_policy_layer &layer, const uint4 *weights, uint32_t shared, uint32_t in,
+             int in_pitch, const float *bias, void *out, int out_pitch, int actions)
+{
+    constexpr int G = NT < 4 ? NT : 4; /* groups of 8 states at a time */
     const int warp = (int)threadIdx.x / 32, l = (int)threadIdx.x % 32, g = l / 4, t = l % 4;
-    const int steps = HELD ? 16 : layer.in / 16, tiles = HELD ? 16 : layer.out / 16;
+    const int steps = layer.in / 16, tiles = layer.out / 16;
     for (int tile0 = warp; tile0 < tiles; tile0 += 2 * POLICY_WARPS) {
         const bool both = tile0 + POLICY_WARPS < tiles;
         const int tile[2] = {tile0, both ? tile0 + POLICY_WARPS : tile0};
@@ -114,7 +133,7 @@ policy_layer(const ho_policy_layer &layer, const uint4 *weights, uint32_t shared
                     }
                 }
             }
-#pragma unroll(HELD ? 8 : 2)
+#pragma unroll 2
             for (int pair = 0; pair < (steps + 1) / 2; pair++) {
                 uint32_t x[G][4];
 #pragma unroll
@@ -126,7 +145,7 @@ policy_layer(const ho_policy_layer &layer, const uint4 *weights, uint32_t shared
 #pragma unroll
                 for (int s = 0; s < 2; s++) {
                     const int step = pair * 2 + s;
-                    if (!HELD && step >= steps) {
+                    if (step >= steps) {
                         break;
                     }
 #pragma unroll
@@ -134,10 +153,8 @@ policy_layer(const ho_policy_layer &layer, const uint4 *weights, uint32_t shared
                         if (j == 1 && !both) {
                             break;
                         }
-                        const uint4 a =
-                            HELD ? held[j][HELD ? step : 0]
-                                 : policy_weight<SHARED>(weights, shared,
-                                                         (tile[j] * steps + step) * 32 + l);
+                        const uint4 a = policy_weight<SHARED>(weights, shared,
+                                                              (tile[j] * steps + step) * 32 + l);
 #pragma unroll
                         for (int n = 0; n < G; n++) {
                             policy_mma(acc[j][n][s], a, x[n][2 * s], x[n][2 * s + 1]);
@@ -157,19 +174,82 @@ policy_layer(const ho_policy_layer &layer, const uint4 *weights, uint32_t shared
                         const float y0 = acc[j][n][0][c] + acc[j][n][1][c];
                         const float y1 = acc[j][n][0][2 + c] + acc[j][n][1][2 + c];
                         const int state = (n0 + n) * 8 + 2 * t + c, unit = tile[j] * 16 + 2 * g;
-                        if (FINAL) {
-                            float *to = (float *)out + state * out_pitch + unit;
-                            if (unit < actions) {
-                                to[0] = y0;
-                            }
-                            if (unit + 1 < actions) {
-                                to[1] = y1;
-                            }
-                        } else {
-                            *(__nv_bfloat162 *)((__nv_bfloat16 *)out + state * out_pitch + unit) =
-                                __floats2bfloat162_rn(policy_leaky(y0), policy_leaky(y1));
-                        }
+                        policy_put<FINAL>(out, state, unit, y0, y1, out_pitch, actions);
                     }
+                }
+            }
+        }
+    }
+}
+
+/* The same layer with everything known: STEPS steps of 16 inputs, TW tiles of every working warp
+ * (warps beyond the tiles idle). Unrolled whole, so that loads run ahead of the products; the sums
+ * and their order are policy_layer's. Weights: `held`, else in shared memory. */
+template <int NT, int STEPS, int TW, bool HELD, bool FINAL>
+static __device__ __forceinline__ void
+policy_layer_fast(int tiles, uint32_t weights, const policy_held &held, uint32_t in, int in_pitch,
+                  const float *bias, void *out, int out_pitch, int actions)
+{
+    constexpr int G = NT < 4 ? NT : (HELD ? 2 : 4); /* groups of 8 states at a time */
+    const int warp = (int)threadIdx.x / 32, l = (int)threadIdx.x % 32, g = l / 4, t = l % 4;
+    if (TW == 1 && warp >= tiles) {
+        return;
+    }
+    const uint32_t row = in + ((l & 7) * in_pitch + (l >> 3) * 8) * 2;
+    float2 b[TW];
+#pragma unroll
+    for (int j = 0; j < TW; j++) {
+        b[j] = *(const float2 *)(bias + (warp + j * POLICY_WARPS) * 16 + 2 * g);
+    }
+#pragma unroll 1
+    for (int n0 = 0; n0 < NT; n0 += G) {
+        float acc[TW][G][2][4];
+#pragma unroll
+        for (int j = 0; j < TW; j++) {
+#pragma unroll
+            for (int n = 0; n < G; n++) {
+                acc[j][n][0][0] = acc[j][n][0][1] = b[j].x;
+                acc[j][n][0][2] = acc[j][n][0][3] = b[j].y;
+#pragma unroll
+                for (int c = 0; c < 4; c++) {
+                    acc[j][n][1][c] = 0.0f;
+                }
+            }
+        }
+#pragma unroll
+        for (int pair = 0; pair < STEPS / 2; pair++) {
+            uint32_t x[G][4];
+#pragma unroll
+            for (int n = 0; n < G; n++) {
+                policy_ldmatrix(x[n], row + ((n0 + n) * 8 * in_pitch + pair * 32) * 2);
+            }
+#pragma unroll
+            for (int s = 0; s < 2; s++) {
+#pragma unroll
+                for (int j = 0; j < TW; j++) {
+                    const int step = pair * 2 + s;
+                    const uint4 a = HELD ? held[HELD ? j : 0][HELD ? step : 0]
+                                         : policy_weight<true>(
+                                               NULL, weights,
+                                               ((warp + j * POLICY_WARPS) * STEPS + step) * 32 + l);
+#pragma unroll
+                    for (int n = 0; n < G; n++) {
+                        policy_mma(acc[j][n][s], a, x[n][2 * s], x[n][2 * s + 1]);
+                    }
+                }
+            }
+        }
+#pragma unroll
+        for (int j = 0; j < TW; j++) {
+#pragma unroll
+            for (int n = 0; n < G; n++) {
+#pragma unroll
+                for (int c = 0; c < 2; c++) {
+                    const float y0 = acc[j][n][0][c] + acc[j][n][1][c];
+                    const float y1 = acc[j][n][0][2 + c] + acc[j][n][1][2 + c];
+                    policy_put<FINAL>(out, (n0 + n) * 8 + 2 * t + c,
+                                      (warp + j * POLICY_WARPS) * 16 + 2 * g, y0, y1, out_pitch,
+                                      actions);
                 }
             }
         }
@@ -252,7 +332,8 @@ policy_bias(const ho_policy_net &p, const policy_plan &plan, const uint8_t *shar
     return (const float *)(shared + plan.bias + p.layer[l].bias - p.bias_at);
 }
 
-template <int NT, bool FINAL>
+/* A layer of the reference network when its weights are in shared memory (FAST), else any. */
+template <int NT, bool FINAL, bool FAST, int STEPS, int TW>
 static __device__ __forceinline__ void
 policy_layer_bf16(const ho_policy_net &p, const policy_plan &plan, const uint8_t *packed,
                   uint8_t *shared, const policy_held &held, int l, int in, int in_pitch, void *out,
@@ -261,12 +342,16 @@ policy_layer_bf16(const ho_policy_net &p, const policy_plan &plan, const uint8_t
     const uint32_t at = policy_shared(shared);
     const uint4 *weights = (const uint4 *)(packed + p.layer[l].matrix);
     const float *bias = policy_bias(p, plan, shared, l);
-    if (plan.resident[l] >= 0) {
-        policy_layer<NT, true, false, FINAL>(p.layer[l], weights, at + plan.resident[l], held,
-                                             at + in, in_pitch, bias, out, out_pitch, p.actions);
+    if (FAST && plan.resident[l] >= 0) {
+        policy_layer_fast<NT, STEPS, TW, false, FINAL>(p.layer[l].out / 16, at + plan.resident[l],
+                                                       held, at + in, in_pitch, bias, out,
+                                                       out_pitch, p.actions);
+    } else if (!FAST && plan.resident[l] >= 0) {
+        policy_layer<NT, true, FINAL>(p.layer[l], weights, at + plan.resident[l], at + in, in_pitch,
+                                      bias, out, out_pitch, p.actions);
     } else {
-        policy_layer<NT, false, false, FINAL>(p.layer[l], weights, 0, held, at + in, in_pitch, bias,
-                                              out, out_pitch, p.actions);
+        policy_layer<NT, false, FINAL>(p.layer[l], weights, 0, at + in, in_pitch, bias, out,
+                                       out_pitch, p.actions);
     }
 }
 
@@ -280,23 +365,23 @@ policy_scores(const ho_policy_net &p, const policy_plan &plan, const uint8_t *pa
     float *score = (float *)(shared + plan.score);
     const int pitch = plan.hidden_pitch;
     if (sizeof(T) == 2) {
-        policy_layer_bf16<NT, false>(p, plan, packed, shared, held, 0, plan.state[now], STATE_PITCH,
-                                     h0, pitch);
+        policy_layer_bf16<NT, false, HELD, 4, 2>(p, plan, packed, shared, held, 0, plan.state[now],
+                                                 STATE_PITCH, h0, pitch);
         __syncthreads();
         if (HELD) {
-            policy_layer<NT, false, true, false>(p.layer[1], NULL, 0, held, policy_shared(h0),
-                                                 pitch, policy_bias(p, plan, shared, 1), h1, pitch,
-                                                 p.actions);
+            policy_layer_fast<NT, 16, 2, true, false>(16, 0, held, policy_shared(h0), pitch,
+                                                      policy_bias(p, plan, shared, 1), h1, pitch,
+                                                      p.actions);
         } else {
-            policy_layer_bf16<NT, false>(p, plan, packed, shared, held, 1, plan.hidden[0], pitch,
-                                         h1, pitch);
+            policy_layer_bf16<NT, false, false, 16, 2>(p, plan, packed, shared, held, 1,
+                                                       plan.hidden[0], pitch, h1, pitch);
         }
         __syncthreads();
-        policy_layer_bf16<NT, false>(p, plan, packed, shared, held, 2, plan.hidden[1], pitch, h0,
-                                     pitch);
+        policy_layer_bf16<NT, false, HELD, 16, 1>(p, plan, packed, shared, held, 2, plan.hidden[1],
+                                                  pitch, h0, pitch);
         __syncthreads();
-        policy_layer_bf16<NT, true>(p, plan, packed, shared, held, 3, plan.hidden[0], pitch, score,
-                                    SCORE_PITCH);
+        policy_layer_bf16<NT, true, HELD, 8, 1>(p, plan, packed, shared, held, 3, plan.hidden[0],
+                                                pitch, score, SCORE_PITCH);
     } else {
         const float *w[HO_DEVICE_LAYERS];
         for (int l = 0; l < HO_DEVICE_LAYERS; l++) {
@@ -317,20 +402,76 @@ policy_scores(const ho_policy_net &p, const policy_plan &plan, const uint8_t *pa
     }
 }
 
-/* The best of `actions` scores plus a bonus (NULL: none), lowest index on ties. */
-static __device__ __forceinline__ int policy_argmax(const float *score, const float *bonus,
-                                                    int actions)
+/* ---- a state's group of S neighbouring threads ---- */
+
+/* The best of `actions` scores plus a bonus (NULL: none), lowest index on ties; on every thread of
+ * the group. All threads of the warp take part. */
+template <int S>
+static __device__ __forceinline__ int group_argmax(const float *score, const float *bonus,
+                                                   int actions)
 {
-    float best = score[0] + (bonus ? bonus[0] : 0.0f);
-    int at = 0;
-    for (int a = 1; a < actions; a++) {
+    float best = -INFINITY;
+    int at = HO_ACTIONS;
+    for (int a = (int)threadIdx.x % S; a < actions; a += S) {
         const float x = score[a] + (bonus ? bonus[a] : 0.0f);
-        if (x > best) {
+        if (x > best || at == HO_ACTIONS) {
             best = x;
             at = a;
         }
     }
+#pragma unroll
+    for (int step = S / 2; step > 0; step >>= 1) {
+        const float other = __shfl_xor_sync(0xffffffffu, best, step);
+        const int other_at = __shfl_xor_sync(0xffffffffu, at, step);
+        if (other > best || (other == best && other_at < at)) {
+            best = other;
+            at = other_at;
+        }
+    }
     return at;
+}
+
+static __device__ __forceinline__ void put_column(float *to, float x)
+{
+    *to = x;
+}
+
+static __device__ __forceinline__ void put_column(__nv_bfloat16 *to, float x)
+{
+    *to = __float2bfloat16(x);
+}
+
+/* A market row into a state row, by the group's threads. */
+template <typename T, int S>
+static __device__ __forceinline__ void group_market_row(T *row, const void *features, int32_t bar)
+{
+    const uint4 *from = (const uint4 *)((const T *)features + (int64_t)bar * HO_STATE_PAD);
+    for (int i = (int)threadIdx.x % S; i < (int)(HO_STATE_PAD * sizeof(T) / 16); i += S) {
+        ((uint4 *)row)[i] = from[i];
+    }
+}
+
+/* Issues a load whose value nobody waits for: the line is in L1 when the step reads it. */
+static __device__ __forceinline__ void touch(const void *p)
+{
+    asm volatile("{\n.reg .u32 ignored;\nld.global.ca.u32 ignored, [%0];\n}" ::"l"(p));
+}
+
+/* What a decision at bar t reads of the market, by the group's threads. */
+template <int S>
+static __device__ __forceinline__ void group_touch(const ho_market_view &m, const double *sigma,
+                                                   int32_t t)
+{
+    if (t + 1 >= m.T) {
+        return;
+    }
+    for (int i = (int)threadIdx.x % S; i < 5; i += S) {
+        touch(i == 0   ? (const void *)(m.bars + (int64_t)(t + 1) * HO_BAR_COLUMNS)
+              : i == 1 ? (const void *)(m.bars + (int64_t)(t + 1) * HO_BAR_COLUMNS + HO_VOLUME)
+              : i == 2 ? (const void *)(m.mean_volume + t)
+              : i == 3 ? (const void *)(sigma + t + 1)
+                       : (const void *)(m.bar_flags + t + 1));
+    }
 }
 
 /* ---- host: the plan ---- */
@@ -343,7 +484,8 @@ static inline policy_plan policy_plan_make(const ho_policy_net *p, int states, i
     policy_plan plan = {};
     const int element = p->bf16 ? 2 : 4;
     int at = 0;
-    plan.held = held && p->bf16 && p->layer[1].in == 256 && p->layer[1].out == 256;
+    plan.held = held && p->bf16 && p->layer[0].out == 256 && p->layer[1].out == 256 &&
+                p->layer[2].out == 128 && p->layer[3].out == 48;
     plan.hidden_pitch = (p->hidden_max + 31) / 32 * 32 + 8;
     plan.bias = at;
     at += (p->bias_bytes + 15) / 16 * 16;

@@ -58,16 +58,21 @@ static inline HO_HD void ho_diversity_push(const ho_env_config *c, ho_env *e, ho
     e->ring_head = e->ring_head + 1 == c->diversity_window ? 0 : e->ring_head + 1;
 }
 
-/* H = log2(n) - sum(c * log2(c)) / n, in bits; 0 while empty */
+/* n * H = n * log2(n) - sum(c * log2(c)) */
+static inline HO_HD double ho_entropy_times_n(const ho_env *e, const double *n_log2_n)
+{
+    return n_log2_n[ho_category_total(e)] - n_log2_n[e->category_count[0]] -
+           n_log2_n[e->category_count[1]] - n_log2_n[e->category_count[2]];
+}
+
+/* The entropy H in bits; 0 while empty */
 static inline HO_HD double ho_entropy(const ho_env *e, const double *n_log2_n)
 {
     int32_t n = ho_category_total(e);
     if (n == 0) {
         return 0.0;
     }
-    return (n_log2_n[n] - n_log2_n[e->category_count[0]] - n_log2_n[e->category_count[1]] -
-            n_log2_n[e->category_count[2]]) /
-           (double)n;
+    return ho_entropy_times_n(e, n_log2_n) / (double)n;
 }
 
 #endif

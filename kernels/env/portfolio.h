@@ -18,65 +18,100 @@
 #define HO_SQRT_60        7.745966692414834 /* p2 is in deviations of 60 bars */
 #define HO_LOG2_3         1.584962500721156 /* largest entropy of three categories */
 #define HO_PORTFOLIO_CLIP 5.0
+#define HO_NO_LIMIT       1e300
 
 static inline HO_HD int32_t ho_portfolio_width(int32_t state_form)
 {
     return state_form == HO_STATE_FULL ? HO_PORTFOLIO_FEATURES : HO_SEED54_FEATURES;
 }
 
-static inline HO_HD float ho_portfolio_clip(double x)
+/* A column as a quotient, so that a GPU can divide for all columns at once: the value is
+ * clip(num / den, -limit, limit). */
+typedef struct ho_ratio {
+    double num, den, limit;
+} ho_ratio;
+
+static inline HO_HD ho_ratio ho_ratio_of(double num, double den, double limit)
 {
-    return (float)ho_clip(x, -HO_PORTFOLIO_CLIP, HO_PORTFOLIO_CLIP);
+    ho_ratio r;
+    r.num = num;
+    r.den = den;
+    r.limit = limit;
+    return r;
+}
+
+static inline HO_HD float ho_ratio_value(const ho_ratio *r)
+{
+    return (float)ho_clip(r->num / r->den, -r->limit, r->limit);
 }
 
 /* Distance from the close to a barrier as a share of the distance from the entry: 1 at the entry,
  * 0 at the barrier; 0 when the entry lies on it. */
-static inline HO_HD float ho_barrier_distance(double close, double entry, double level)
+static inline HO_HD ho_ratio ho_barrier_distance(int32_t has, double close, double entry,
+                                                 double level)
 {
-    return entry != level ? ho_portfolio_clip((close - level) / (entry - level)) : 0.0f;
+    return has && entry != level ? ho_ratio_of(close - level, entry - level, HO_PORTFOLIO_CLIP)
+                                 : ho_ratio_of(0.0, 1.0, HO_PORTFOLIO_CLIP);
 }
 
 /* The original three columns. */
 static inline HO_HD void ho_portfolio_seed54(const ho_env_lane *lane, const ho_env *e, double close,
-                                             float *p)
+                                             ho_ratio *p)
 {
     const ho_env_config *c = &lane->config;
     const ho_account *a = &e->account;
     double open_pnl = (close - a->entry) * (double)a->lots * c->lot * c->multiplier;
-    p[0] = (float)(e->equity / c->initial_capital - 1.0);
-    p[1] = (float)((double)a->lots / (double)c->max_lots);
-    p[2] = e->equity > 0.0 ? (float)(open_pnl / e->equity) : 0.0f;
+    p[0] = ho_ratio_of(e->equity - c->initial_capital, c->initial_capital, HO_NO_LIMIT);
+    p[1] = ho_ratio_of((double)a->lots, (double)c->max_lots, HO_NO_LIMIT);
+    p[2] = e->equity > 0.0 ? ho_ratio_of(open_pnl, e->equity, HO_NO_LIMIT)
+                           : ho_ratio_of(0.0, 1.0, HO_NO_LIMIT);
 }
 
-/* p: [9] or [3], ho_portfolio_width(state_form). The state at the close of e->t. */
-static inline HO_HD void ho_env_portfolio(const ho_env_lane *lane, const ho_market_view *m,
-                                          const ho_env *e, float *p)
+/* p: [9] or [3], ho_portfolio_width(state_form): the columns of the state at the close of e->t. */
+static inline HO_HD void ho_env_portfolio_ratios(const ho_env_lane *lane, const ho_market_view *m,
+                                                 const ho_env *e, ho_ratio *p)
 {
     const ho_env_config *c = &lane->config;
     const ho_account *a = &e->account;
+    const double limit = HO_PORTFOLIO_CLIP;
     double close = m->bars[(int64_t)e->t * HO_BAR_COLUMNS + HO_CLOSE];
     if (c->state_form == HO_STATE_SEED54) {
         ho_portfolio_seed54(lane, e, close, p);
         return;
     }
     double sigma = lane->sigma[e->t];
-    p[0] = ho_portfolio_clip((e->equity / e->anchor - 1.0) * lane->equity_scale);
-    p[1] = (float)((double)a->lots / (double)c->max_lots);
-    p[2] = p[3] = p[4] = p[5] = 0.0f;
-    if (a->lots != 0) {
-        double side = a->lots > 0 ? 1.0 : -1.0;
-        double held = (double)(e->t - a->opened) * lane->holding_scale;
-        if (a->entry != 0.0 && sigma > 0.0) {
-            p[2] = ho_portfolio_clip(side * (close - a->entry) / fabs(a->entry) /
-                                     (sigma * HO_SQRT_60));
-        }
-        p[3] = (float)(held < 1.0 ? held : 1.0);
-        p[4] = a->has & HO_HAS_STOP ? ho_barrier_distance(close, a->entry, a->stop) : 0.0f;
-        p[5] = a->has & HO_HAS_TARGET ? ho_barrier_distance(close, a->entry, a->target) : 0.0f;
+    int32_t held = a->lots != 0, n = ho_category_total(e);
+    double side = a->lots > 0 ? 1.0 : -1.0;
+    double share = held ? (double)(e->t - a->opened) * lane->holding_scale : 0.0;
+    double variance = e->dsr_b - e->dsr_a * e->dsr_a;
+    p[0] = ho_ratio_of((e->equity - e->anchor) * lane->equity_scale, e->anchor, limit);
+    p[1] = ho_ratio_of((double)a->lots, (double)c->max_lots, HO_NO_LIMIT);
+    p[2] =
+        held && a->entry != 0.0 && sigma > 0.0
+            ? ho_ratio_of(side * (close - a->entry), fabs(a->entry) * (sigma * HO_SQRT_60), limit)
+            : ho_ratio_of(0.0, 1.0, limit);
+    p[3] = ho_ratio_of(share, 1.0, 1.0);
+    p[4] = ho_barrier_distance(held && (a->has & HO_HAS_STOP), close, a->entry, a->stop);
+    p[5] = ho_barrier_distance(held && (a->has & HO_HAS_TARGET), close, a->entry, a->target);
+    p[6] = c->diversity_penalty != 0.0 && n > 0
+               ? ho_ratio_of(ho_entropy_times_n(e, m->n_log2_n), (double)n * HO_LOG2_3, HO_NO_LIMIT)
+               : ho_ratio_of(0.0, 1.0, HO_NO_LIMIT);
+    p[7] = ho_ratio_of(e->size, (double)c->max_lots, HO_NO_LIMIT);
+    p[8] = c->reward_base == HO_REWARD_DSR && variance > 0.0
+               ? ho_ratio_of(e->dsr_a, sqrt(variance), limit)
+               : ho_ratio_of(0.0, 1.0, limit);
+}
+
+/* The columns' values: p [9] or [3]. */
+static inline HO_HD void ho_env_portfolio(const ho_env_lane *lane, const ho_market_view *m,
+                                          const ho_env *e, float *p)
+{
+    ho_ratio ratio[HO_PORTFOLIO_FEATURES];
+    const int32_t width = ho_portfolio_width(lane->config.state_form);
+    ho_env_portfolio_ratios(lane, m, e, ratio);
+    for (int32_t i = 0; i < width; i++) {
+        p[i] = ho_ratio_value(&ratio[i]);
     }
-    p[6] = c->diversity_penalty != 0.0 ? (float)(ho_entropy(e, m->n_log2_n) / HO_LOG2_3) : 0.0f;
-    p[7] = (float)(e->size / (double)c->max_lots);
-    p[8] = c->reward_base == HO_REWARD_DSR ? ho_portfolio_clip(ho_dsr_ratio(e)) : 0.0f;
 }
 
 #endif

@@ -302,6 +302,39 @@ static void no_kernel_writes_outside_its_slice(void **state)
     }
 }
 
+/* Every kernel once or a few times and no more: what compute-sanitizer can finish. */
+static void a_short_run_of_everything(void **state)
+{
+    (void)state;
+    ho_err err;
+    ho_epoch_stat stat[2];
+    for (int portable = 0; portable < 2; portable++) {
+        ho_backtest_result r[2];
+        world *w = open_world(portable, 0);
+        ho_cohort_key key = reference_key(w);
+        key.batch = 128;
+        key.episodes = 9;
+        key.episode_length = 6;
+        key.updates = 2;
+        ho_cohort *c = open_cohort(w, &key, 2);
+        ho_lane_config lane = lane_of(w, &key, 1);
+        lane.agent.learn_start = 1;
+        start(c, 1, &lane);
+        run(c, 1, stat);
+        assert_int_equal(stat[1].updates, 2);
+        const ho_backtest_request request[2] = {
+            {.policy = HO_POLICY_GREEDY, .slots = {1}, .slot_count = 1, .window = {0, 12}},
+            {.policy = HO_POLICY_VOTE, .slots = {1, 1}, .slot_count = 2, .window = {9, 20}}};
+        CHECK_OK(ho_backtest(w->market, c, request, 2, r, &err), &err);
+        assert_int_equal(r[0].bars, 11);
+        ho_backtest_free(&r[0]);
+        ho_backtest_free(&r[1]);
+        CHECK_OK(ho_cuda_cohort_check_guards(c, &err), &err);
+        ho_cohort_destroy(&c);
+        world_free(&w);
+    }
+}
+
 static size_t free_memory(world *w)
 {
     ho_err err;
@@ -415,7 +448,8 @@ static void the_second_gpu_gives_the_same_bits_and_leaves_the_first_alone(void *
     world_free(&first);
 }
 
-int main(void)
+/* argv[1]: only the tests whose name matches, as run_all.sh does under compute-sanitizer. */
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_lane_has_one_hash),
@@ -425,6 +459,7 @@ int main(void)
         cmocka_unit_test(a_captured_epoch_follows_changed_hyperparameters),
         cmocka_unit_test(every_epoch_draws_new_numbers),
         cmocka_unit_test(no_kernel_writes_outside_its_slice),
+        cmocka_unit_test(a_short_run_of_everything),
         cmocka_unit_test(memory_is_flat_over_trials_of_changing_shapes),
         cmocka_unit_test(a_cohort_that_does_not_fit_is_refused),
         cmocka_unit_test(the_second_gpu_gives_the_same_bits_and_leaves_the_first_alone),
@@ -432,6 +467,9 @@ int main(void)
     if (ho_backend_gpu_count() == 0) {
         print_message("no GPU: skipped\n");
         return HO_TEST_SKIPPED;
+    }
+    if (argc > 1) {
+        cmocka_set_test_filter(argv[1]);
     }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,52 @@
+#!/bin/bash
+# Everything that needs a GPU: the tests of label gpu, compute-sanitizer on short runs, the benches.
+# usage: tests/gpu/run_all.sh BUILD_DIR [OUT_DIR]      exit status: how many steps failed
+# A machine without a GPU skips the tests (77) and says so.
+set -u
+build=$(cd "${1:?usage: tests/gpu/run_all.sh BUILD_DIR [OUT_DIR]}" && pwd)
+out=${2:-$build/gpu-results}
+bin=$build/bin
+failed=0
+mkdir -p "$out"
+
+# step NAME COMMAND...: runs it, keeps its output, counts a failure.
+step() {
+    local name=$1
+    shift
+    if "$@" >"$out/$name.log" 2>&1; then
+        echo "$name: ok"
+    else
+        local rc=$?
+        if [ "$rc" -eq 77 ]; then
+            echo "$name: skipped, no GPU"
+        else
+            echo "$name: FAILED ($rc), see $out/$name.log"
+            tail -20 "$out/$name.log"
+            failed=$((failed + 1))
+        fi
+    fi
+}
+
+# 1. parity, determinism, guards, memory; the environment's own tests through the GPU
+export HYPEROPT_CUDA_POISON=1
+for test in test_golden test_backtest test_fills test_lanes; do
+    HYPEROPT_TEST_BACKEND=cuda step "gpu_$test" "$bin/$test"
+done
+step test_gpu_parity "$bin/test_gpu_parity"
+step test_gpu_lanes "$bin/test_gpu_lanes"
+unset HYPEROPT_CUDA_POISON
+
+# 2. every kernel under every tool
+if command -v compute-sanitizer >/dev/null; then
+    for tool in memcheck racecheck initcheck synccheck; do
+        step "sanitizer_$tool" compute-sanitizer --tool "$tool" --error-exitcode 99 \
+            "$bin/test_gpu_lanes" 'a_short_run*'
+    done
+else
+    echo "compute-sanitizer: not found"
+fi
+
+# 3. the reference workload
+step bench_gpu "$bin/bench_gpu" "$out/bench_gpu.json"
+cat "$out/bench_gpu.log"
+exit "$failed"
