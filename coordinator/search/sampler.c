@@ -121,6 +121,9 @@ static ho_status check_options(const ho_sampler_options *options, ho_err *err)
         return ho_err_set(err, HO_ECONFIG, "sampler.replicates: at least 1, not %d",
                           options->replicates);
     }
+    if (options->cost && (!options->kind || strcmp(options->kind, "tpe") != 0)) {
+        return ho_err_set(err, HO_ECONFIG, "sampler.cost goes with kind = \"tpe\" only");
+    }
     if (options->deterministic && options->parallel < 1) {
         return ho_err_set(err, HO_ECONFIG, "study.parallel: at least 1, not %d", options->parallel);
     }

@@ -54,7 +54,7 @@ typedef struct ho_sampler_options {
     double sigma0;                    /* cmaes: first deviation, as a share of each range */
     double crossover;                 /* nsga2: probability of a second parent */
     double mutation;                  /* nsga2: probability per parameter; < 0: 1 / parameters */
-    bool cost;                        /* tpe, gp: prefer cheap configurations per expected gain */
+    bool cost;                        /* tpe: prefer cheap configurations per expected gain */
     int replicates;                   /* trials per configuration, >= 1; trials k R ... k R + R-1 */
     bool deterministic;               /* proposal n sees exactly the tells of 0 ... n-1-parallel */
     int parallel;                     /* with deterministic */

@@ -138,6 +138,9 @@ static void unknown_kind_lists_the_kinds(void **state)
     options = kind("tpe", 0);
     options.objectives = HO_OBJECTIVES_MAX + 1;
     CHECK_STATUS(ho_sampler_create(&sampler, &space, &options, &err), HO_ECONFIG);
+    options = kind("gp", 0);
+    options.cost = true;
+    CHECK_STATUS(ho_sampler_create(&sampler, &space, &options, &err), HO_ECONFIG);
     options = kind("cmaes", 0);
     options.objectives = 2;
     CHECK_STATUS(ho_sampler_create(&sampler, &space, &options, &err), HO_ECONFIG);
