@@ -255,7 +255,8 @@ ho_status ho_dispatch_report(ho_dispatch *d, int64_t worker, const ho_report_in 
         return HO_OK;
     }
     if (report->parent >= 0 && report->config && ho_dispatch_slot(d, report->parent)) {
-        rc = ho_store_put_evolution(d->store, report->number, report->step, report->parent,
+        /* copied before the epoch that this report tells */
+        rc = ho_store_put_evolution(d->store, report->number, report->step - 1, report->parent,
                                     report->config, d->space->count);
         if (rc != HO_OK) {
             return rc;

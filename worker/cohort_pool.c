@@ -130,6 +130,11 @@ static int gcd(int a, int b)
     return b == 0 ? a : gcd(b, a % b);
 }
 
+static int max_int(int a, int b)
+{
+    return a > b ? a : b;
+}
+
 int ho_pool_lane_capacity(const ho_pool *pool, int trial_lanes)
 {
     if (pool->options.lanes > 0) {
@@ -139,12 +144,13 @@ int ho_pool_lane_capacity(const ho_pool *pool, int trial_lanes)
         return pool->auto_lanes;
     }
     if (!pool->cpu) {
-        return GPU_LANES;
+        return max_int(GPU_LANES, pool->options.together);
     }
     /* Whole trials whose lanes fill the threads evenly, as long as that is not absurdly many. */
     int whole = trial_lanes / gcd(trial_lanes, pool->threads) * pool->threads;
     int bound = trial_lanes > 4 * pool->threads ? trial_lanes : 4 * pool->threads;
-    return whole <= bound ? whole : bound / trial_lanes * trial_lanes;
+    return max_int(whole <= bound ? whole : bound / trial_lanes * trial_lanes,
+                   pool->options.together);
 }
 
 /* Slots for a new cohort of this key from free memory. 0: not even one. */

@@ -47,6 +47,7 @@ typedef struct ho_pool_options {
     ho_backend *backend;
     ho_market *market; /* outlives the pool */
     int lanes;         /* agents trained at once on this device; 0: from free memory */
+    int together; /* with lanes 0: at least so many, which must train side by side (population) */
     ho_pool_sink sink;
 } ho_pool_options;
 

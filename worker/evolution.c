@@ -16,6 +16,7 @@ struct origin {
 struct ho_evolution {
     ho_population *population;
     int parameters; /* P */
+    int size;
     struct origin *origin;
     int origins;
     struct origin told; /* the last one taken out; owns what the caller borrows */
@@ -42,6 +43,7 @@ ho_status ho_evolution_create(ho_evolution **out, const ho_study *study, ho_err 
         return ho_err_set(err, HO_ENOMEM, "out of memory for the population");
     }
     evolution->parameters = study->space.count;
+    evolution->size = options.size;
     ho_status rc = ho_population_create(&evolution->population, &options, &study->space, err);
     if (rc != HO_OK) {
         ho_evolution_destroy(&evolution);
@@ -62,6 +64,11 @@ void ho_evolution_destroy(ho_evolution **evolution)
         free(*evolution);
         *evolution = NULL;
     }
+}
+
+int ho_evolution_size(const ho_evolution *evolution)
+{
+    return evolution ? evolution->size : 0;
 }
 
 ho_status ho_evolution_join(ho_evolution *evolution, const ho_lane_context *context, int64_t trial,

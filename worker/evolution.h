@@ -18,6 +18,9 @@ typedef struct ho_evolution ho_evolution;
 ho_status ho_evolution_create(ho_evolution **out, const ho_study *study, ho_err *err);
 void ho_evolution_destroy(ho_evolution **evolution);
 
+/* Members that train side by side; 0 for NULL. */
+int ho_evolution_size(const ho_evolution *evolution);
+
 /* All accept a NULL evolution and do nothing. */
 
 /* A trial was added to the pool with its configuration [P]. */

@@ -272,7 +272,8 @@ static void say_ready(ho_session *session)
     m.ready.waiting_lanes = ho_pool_waiting_lanes(pool);
     int abreast = m.ready.lanes > lanes ? m.ready.lanes / lanes : 1;
     int target = abreast + (abreast > 4 ? abreast / 4 : 1);
-    int held = ho_pool_trials(pool, run, TRIALS_MAX) + ho_checkpoints_waiting(session->checkpoints);
+    int held = ho_pool_trials(pool, run, TRIALS_MAX) +
+               ho_checkpoints_waiting(session->checkpoints) + ho_session_queued(session);
     m.ready.slots = target > held ? target - held : 0;
     int keys = ho_pool_keys(pool, key, HO_WIRE_KEYS_MAX);
     if (!session->say_ready && session->said.slots == m.ready.slots &&
@@ -359,6 +360,7 @@ static void turn(ho_session *session, bool *worked)
     }
     if (session->pool) {
         ho_err err = {0};
+        ho_session_open_gate(session);
         ho_session_start_resumed(session);
         if (ho_pool_step(session->pool, worked, &err) == HO_EGPU) {
             ho_session_leave(session, HO_WORKER_EXIT_DEVICE, &err);

@@ -31,6 +31,7 @@ struct ho_session {
     ho_commands *commands;       /* in place of the pool, of a [command] study */
     ho_message *order;           /* `trials` that came before the market was open */
     int order_count;
+    int64_t gate_at_ms; /* a population that is not complete starts then */
     int64_t want_at_ms; /* when to look for data again; 0: nothing is wanted */
     leaving leaving;
     bool baselines_due;             /* not sent since the market was opened */
@@ -67,6 +68,9 @@ void ho_session_start_commands(ho_session *session, const ho_msg_trials *trials)
 void ho_session_hand_back_commands(ho_session *session, const char *reason, bool all);
 void ho_session_say_ready_for_commands(ho_session *session);
 bool ho_session_step_commands(ho_session *session);
+/* Population: the members that wait for each other start. */
+void ho_session_open_gate(ho_session *session);
+int ho_session_queued(const ho_session *session); /* orders that wait */
 /* Population: exploit and explore. */
 void ho_session_evolve(ho_session *session);
 

@@ -11,6 +11,7 @@ enum {
     WANT_AGAIN_MS = 5000,      /* a chunk that does not come is asked for again */
     CHECKPOINT_GAP_MS = 30000, /* a lost worker may cost this much of a trial at least */
     RESUME_MS = 60000,         /* patience with a checkpoint that is on its way */
+    GATE_MS = 5000,            /* an incomplete population waits this long for more members */
 };
 
 /* ---- what the pool says -------------------------------------------------------------------- */
@@ -128,7 +129,10 @@ void ho_session_take_trials(ho_session *session, ho_message *message)
         }
         return;
     }
-    if (session->pool) {
+    /* members of a population wait for each other: they start in the same epoch, so that what they
+     * are compared with does not hang on the network */
+    session->gate_at_ms = ho_session_now_ms() + GATE_MS;
+    if (session->pool && !session->evolution) {
         start_orders(session, &message->trials);
         return;
     }
@@ -183,17 +187,17 @@ void ho_session_take_end(ho_session *session, const ho_message *m)
                (long long)m->trial, m->attempt);
         return;
     }
-    if (!session->pool) {
-        for (int i = 0; i < session->order_count; i++) {
-            ho_msg_trials *trials = &session->order[i].trials;
-            for (int32_t k = 0; k < trials->count; k++) {
-                if (trials->order[k].trial == m->trial && trials->order[k].attempt == m->attempt) {
-                    free(trials->order[k].config);
-                    trials->order[k] = trials->order[--trials->count];
-                    return;
-                }
+    for (int i = 0; i < session->order_count; i++) {
+        ho_msg_trials *trials = &session->order[i].trials;
+        for (int32_t k = 0; k < trials->count; k++) {
+            if (trials->order[k].trial == m->trial && trials->order[k].attempt == m->attempt) {
+                free(trials->order[k].config);
+                trials->order[k] = trials->order[--trials->count];
+                return;
             }
         }
+    }
+    if (!session->pool) {
         return;
     }
     if (ho_pool_drop(session->pool, m->trial, m->attempt) ||
@@ -260,6 +264,10 @@ static ho_status open_pool(ho_session *session, ho_err *err)
     if (!ho_settings_is_auto(settings, HO_KEY_WORKERS_LANES)) {
         options.lanes = (int)ho_settings_i64(settings, HO_KEY_WORKERS_LANES);
     }
+    int folds = session->loaded->folds->count;
+    bool once = ho_settings_choice(settings, HO_KEY_FOLDS_REFIT) == 1;
+    options.together = (int)ho_settings_i64(settings, HO_KEY_POPULATION_SIZE) * (once ? 1 : folds) *
+                       (int)ho_settings_i64(settings, HO_KEY_STUDY_SEEDS);
     session->checkpoints = ho_checkpoints_create(
         (int)ho_settings_i64(settings, HO_KEY_CHECKPOINT_EVERY), CHECKPOINT_GAP_MS,
         ho_settings_bool(settings, HO_KEY_CHECKPOINT_REPLAY));
@@ -273,7 +281,6 @@ static ho_status open_pool(ho_session *session, ho_err *err)
 /* The study is open: what was ordered meanwhile starts. */
 static void begin(ho_session *session)
 {
-    session->say_ready = true;
     for (int i = 0; i < session->order_count; i++) {
         if (session->commands) {
             ho_session_start_commands(session, &session->order[i].trials);
@@ -283,6 +290,24 @@ static void begin(ho_session *session)
         ho_message_clear(&session->order[i]);
     }
     session->order_count = 0;
+}
+
+int ho_session_queued(const ho_session *session)
+{
+    int n = 0;
+    for (int i = 0; i < session->order_count; i++) {
+        n += session->order[i].trials.count;
+    }
+    return n;
+}
+
+void ho_session_open_gate(ho_session *session)
+{
+    int queued = ho_session_queued(session);
+    if (queued > 0 && (queued >= ho_evolution_size(session->evolution) ||
+                       ho_session_now_ms() >= session->gate_at_ms)) {
+        begin(session);
+    }
 }
 
 static void open_market(ho_session *session)
@@ -300,7 +325,10 @@ static void open_market(ho_session *session)
     ho_log(HO_LOG_INFO, "worker", "market open bars=%lld features=%d folds=%d",
            (long long)loaded->bars.count, loaded->features.F, loaded->folds->count);
     session->baselines_due = true;
-    begin(session);
+    session->say_ready = true;
+    if (!session->evolution) {
+        begin(session);
+    }
 }
 
 static void open_commands(ho_session *session)
@@ -311,6 +339,7 @@ static void open_commands(ho_session *session)
         refuse_study(session, rc, &err);
         return;
     }
+    session->say_ready = true;
     begin(session);
 }
 
