@@ -163,7 +163,8 @@ static ho_status finish_next(telling *t)
                             t->err);
 }
 
-static ho_status retell_report(int64_t trial, int64_t step, double value, int64_t at_ns, void *user)
+static ho_status retell_report(int64_t trial, int64_t step, double value, const double *fold_value,
+                               int folds, int64_t at_ns, void *user)
 {
     telling *t = (telling *)user;
     ho_slot *slot = ho_dispatch_slot(t->d, trial);
@@ -185,7 +186,8 @@ static ho_status retell_report(int64_t trial, int64_t step, double value, int64_
         memcpy(slot->value, values, sizeof slot->value);
     }
     slot->reported = true;
-    rc = ho_pruner_report(t->d->pruner, trial, step, values, &decision, t->err);
+    rc = ho_pruner_report_folds(t->d->pruner, trial, step, values, fold_value, folds, &decision,
+                                t->err);
     if (rc == HO_OK && decision.verdict == HO_VERDICT_PAUSE && slot->state == HO_TRIAL_WAITING) {
         slot->paused = true;
     }

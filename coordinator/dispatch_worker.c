@@ -274,8 +274,8 @@ ho_status ho_dispatch_report(ho_dispatch *d, int64_t worker, const ho_report_in 
     }
     if (slot->fits && slot->ask >= 0) { /* a retest runs to its end */
         slot->reported = true;
-        rc = ho_pruner_report(d->pruner, report->number, report->step, report->value, &decision,
-                              err);
+        rc = ho_pruner_report_folds(d->pruner, report->number, report->step, report->value,
+                                    report->fold_value, report->folds, &decision, err);
         if (rc != HO_OK) {
             return rc;
         }

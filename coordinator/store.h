@@ -166,9 +166,11 @@ ho_status ho_store_each_trial(ho_store *store, const ho_space *space,
                               ho_status (*visit)(const ho_stored_trial *trial, void *user),
                               void *user, ho_err *err);
 
-/* Visits all reports in the order they arrived: trial, step, first objective's value. */
+/* Visits all reports in the order they arrived: trial, step, first objective's value, and the same
+ * by fold [folds]; 0 folds: not known. */
 ho_status ho_store_each_report(ho_store *store,
                                ho_status (*visit)(int64_t trial, int64_t step, double value,
+                                                  const double *fold_value, int folds,
                                                   int64_t at_ns, void *user),
                                void *user, ho_err *err);
 

@@ -3,6 +3,7 @@
  * the running revision by the parameter's name and, for a choice, by the choice itself; a trial
  * that does not map, or is not legal there, keeps fits = false. Contracts: store.h. */
 #include "coordinator/store_internal.h"
+#include "study/folds.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -254,26 +255,51 @@ out:
     return rc;
 }
 
+/* The values by fold of one report; how many, at most room. */
+static int report_folds(sqlite3_stmt *folds, int64_t trial, int64_t step, double *value, int room)
+{
+    int n = 0;
+
+    (void)sqlite3_reset(folds);
+    (void)sqlite3_bind_int64(folds, 1, trial);
+    (void)sqlite3_bind_int64(folds, 2, step);
+    while (n < room && sqlite3_step(folds) == SQLITE_ROW) {
+        value[n++] = real_or_nan(folds, 0);
+    }
+    return n;
+}
+
 ho_status ho_store_each_report(ho_store *store,
                                ho_status (*visit)(int64_t trial, int64_t step, double value,
+                                                  const double *fold_value, int folds,
                                                   int64_t at_ns, void *user),
                                void *user, ho_err *err)
 {
-    sqlite3_stmt *statement = NULL;
+    sqlite3_stmt *statement = NULL, *folds = NULL;
+    double fold_value[HO_FOLDS_MAX];
     ho_status rc = HO_OK;
     int code = SQLITE_ROW;
+
     if (sqlite3_prepare_v2(
             store->db, "SELECT trial, step, value, at_ns FROM report ORDER BY at_ns, trial, step",
-            -1, &statement, NULL) != SQLITE_OK) {
-        return ho_store_fail(store, "cannot read the reports", err);
+            -1, &statement, NULL) != SQLITE_OK ||
+        sqlite3_prepare_v2(
+            store->db, "SELECT value FROM fold_report WHERE trial = ?1 AND step = ?2 ORDER BY fold",
+            -1, &folds, NULL) != SQLITE_OK) {
+        rc = ho_store_fail(store, "cannot read the reports", err);
     }
     while (rc == HO_OK && (code = sqlite3_step(statement)) == SQLITE_ROW) {
-        rc = visit(sqlite3_column_int64(statement, 0), sqlite3_column_int64(statement, 1),
-                   real_or_nan(statement, 2), sqlite3_column_int64(statement, 3), user);
+        int64_t trial = sqlite3_column_int64(statement, 0);
+        int64_t step = sqlite3_column_int64(statement, 1);
+        int count = report_folds(folds, trial, step, fold_value, HO_FOLDS_MAX);
+
+        rc = visit(trial, step, real_or_nan(statement, 2), fold_value, count,
+                   sqlite3_column_int64(statement, 3), user);
     }
     if (rc == HO_OK && code != SQLITE_DONE) {
         rc = ho_store_fail(store, "cannot read the reports", err);
     }
+    (void)sqlite3_finalize(folds);
     (void)sqlite3_finalize(statement);
     return rc;
 }

@@ -140,6 +140,8 @@ void ho_pruner_destroy(ho_pruner **pruner)
         free(p->reports.trial[i].step);
         free(p->reports.trial[i].loss);
         free(p->reports.trial[i].best);
+        free(p->reports.trial[i].fold);
+        free(p->reports.trial[i].fold_end);
     }
     free(p->reports.trial);
     free(p->reports.index);
@@ -186,6 +188,14 @@ int64_t ho_reports_at(const ho_reported *trial, int64_t step)
 const double *ho_reports_loss(const ho_reports *reports, const ho_reported *trial, int64_t i)
 {
     return &trial->loss[i * reports->options.objectives];
+}
+
+const double *ho_reports_fold(const ho_reported *trial, int64_t i, int *folds)
+{
+    int64_t begin = i > 0 ? trial->fold_end[i - 1] : 0;
+
+    *folds = (int)(trial->fold_end[i] - begin);
+    return trial->fold + begin;
 }
 
 void ho_reports_score(ho_reports *reports, int64_t n)
@@ -306,14 +316,38 @@ static ho_status find_or_add(ho_reports *r, int64_t number, ho_reported **out, h
     return HO_OK;
 }
 
-static ho_status append_report(const ho_reports *r, ho_reported *trial, int64_t step,
-                               const double *value, ho_err *err)
+static ho_status append_folds(const ho_reports *r, ho_reported *trial, const double *value,
+                              int folds, ho_err *err)
 {
+    int64_t begin = trial->count > 0 ? trial->fold_end[trial->count - 1] : 0;
+
+    if (begin + folds > trial->fold_room) {
+        int64_t room = 2 * trial->fold_room + folds;
+        double *fold = realloc(trial->fold, (size_t)room * sizeof *fold);
+
+        if (!fold) {
+            return no_memory(err);
+        }
+        trial->fold = fold;
+        trial->fold_room = room;
+    }
+    for (int f = 0; f < folds; f++) {
+        trial->fold[begin + f] = -r->options.direction[0] * value[f];
+    }
+    trial->fold_end[trial->count] = begin + folds;
+    return HO_OK;
+}
+
+static ho_status append_report(const ho_reports *r, ho_reported *trial, int64_t step,
+                               const double *value, const double *fold_value, int folds,
+                               ho_err *err)
+{
+    ho_status rc;
     int objectives = r->options.objectives;
     double *loss;
 
     if (trial->count == trial->room) {
-        int64_t room = trial->room ? 2 * trial->room : 8, *steps;
+        int64_t room = trial->room ? 2 * trial->room : 8, *steps, *ends;
         double *best;
 
         if (!(steps = realloc(trial->step, (size_t)room * sizeof *steps))) {
@@ -328,7 +362,15 @@ static ho_status append_report(const ho_reports *r, ho_reported *trial, int64_t 
             return no_memory(err);
         }
         trial->best = best;
+        if (!(ends = realloc(trial->fold_end, (size_t)room * sizeof *ends))) {
+            return no_memory(err);
+        }
+        trial->fold_end = ends;
         trial->room = room;
+    }
+    rc = append_folds(r, trial, fold_value, fold_value && folds > 1 ? folds : 0, err);
+    if (rc != HO_OK) {
+        return rc;
     }
     loss = &trial->loss[trial->count * objectives];
     for (int m = 0; m < objectives; m++) {
@@ -343,6 +385,13 @@ static ho_status append_report(const ho_reports *r, ho_reported *trial, int64_t 
 
 ho_status ho_pruner_report(ho_pruner *pruner, int64_t number, int64_t step, const double *value,
                            ho_decision *out, ho_err *err)
+{
+    return ho_pruner_report_folds(pruner, number, step, value, NULL, 0, out, err);
+}
+
+ho_status ho_pruner_report_folds(ho_pruner *pruner, int64_t number, int64_t step,
+                                 const double *value, const double *fold_value, int folds,
+                                 ho_decision *out, ho_err *err)
 {
     ho_reports *r = &pruner->reports;
     ho_reported *own;
@@ -361,7 +410,7 @@ ho_status ho_pruner_report(ho_pruner *pruner, int64_t number, int64_t step, cons
                         (long long)step);
         return HO_OK;
     }
-    if ((rc = append_report(r, own, step, value, err)) != HO_OK) {
+    if ((rc = append_report(r, own, step, value, fold_value, folds, err)) != HO_OK) {
         return rc;
     }
     own->paused = false;

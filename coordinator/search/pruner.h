@@ -5,7 +5,8 @@
  * The caller reports each validation value in the order it arrives and says when a trial ends; the
  * verdict depends only on that order. Resuming is reporting the stored values again, in order. With
  * several objectives "better" means a better non-domination rank among the competitors.
- * A step is the number of epochs done (>= 1); for `wilcoxon` it is the fold (>= 0).
+ * A step is the number of epochs done (>= 1); for `wilcoxon` without values by fold it is the fold
+ * (>= 0).
  * One pruner belongs to one thread; nothing here blocks. */
 #ifndef HO_COORDINATOR_SEARCH_PRUNER_H
 #define HO_COORDINATOR_SEARCH_PRUNER_H
@@ -81,6 +82,12 @@ void ho_pruner_destroy(ho_pruner **pruner);
  * compares single values, and never ends a racing trial. */
 ho_status ho_pruner_report(ho_pruner *pruner, int64_t number, int64_t step, const double *value,
                            ho_decision *out, ho_err *err);
+
+/* As ho_pruner_report, with the first objective by fold [folds] as well (NaN: not run); `wilcoxon`
+ * compares those at the same step. folds <= 1 or NULL: not known by fold. */
+ho_status ho_pruner_report_folds(ho_pruner *pruner, int64_t number, int64_t step,
+                                 const double *value, const double *fold_value, int folds,
+                                 ho_decision *out, ho_err *err);
 
 /* The trial ended; reports of it may still be compared with. PENDING and unknown numbers are
  * HO_EINVAL. FAILED and CANCELLED trials stop being competitors. */

@@ -20,6 +20,9 @@ typedef struct ho_reported {
     int64_t *step;       /* [count] */
     double *loss;        /* [count, M] */
     double *best;        /* [count] smallest first loss up to here, NaN ignored */
+    double *fold;        /* first loss by fold of all reports, one after the other */
+    int64_t *fold_end;   /* [count] end of each report's values in fold */
+    int64_t fold_room;
 } ho_reported;
 
 typedef struct ho_reports {
@@ -60,6 +63,9 @@ int64_t ho_reports_at(const ho_reported *trial, int64_t step);
 
 /* Losses [M] of report i. */
 const double *ho_reports_loss(const ho_reports *reports, const ho_reported *trial, int64_t i);
+
+/* Losses by fold of report i; *folds: how many, 0 when they are not known. */
+const double *ho_reports_fold(const ho_reported *trial, int64_t i, int *folds);
 
 /* Turns the n vectors in reports->loss into reports->score [n], smaller is better: the loss itself
  * with one objective, the non-domination rank with several. NaN becomes +infinity. */

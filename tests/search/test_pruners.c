@@ -371,6 +371,40 @@ static void wilcoxon_stops_a_trial_that_is_worse_on_most_folds(void **state)
     ho_pruner_destroy(&pruner);
 }
 
+static void wilcoxon_compares_folds_at_the_same_epoch(void **state)
+{
+    ho_pruner_options options = kind("wilcoxon");
+    ho_pruner *pruner;
+    double best[6] = {3, -2, 5, 0, -4, 1}, worse[6], value = 0.5;
+    ho_decision d;
+    ho_err err;
+
+    (void)state;
+    options.min_epochs = 5;
+    pruner = make(&options);
+    for (int f = 0; f < 6; f++) {
+        worse[f] = best[f] - 0.1 * (f + 1);
+    }
+    for (int64_t step = 5; step <= 10; step += 5) {
+        CHECK_OK(ho_pruner_report_folds(pruner, 0, step, &value, best, 6, &d, &err), &err);
+    }
+    finish(pruner, 0, HO_TOLD_COMPLETE);
+    CHECK_OK(ho_pruner_report_folds(pruner, 1, 4, &value, worse, 6, &d, &err), &err);
+    assert_int_equal(d.verdict, HO_VERDICT_CONTINUE); /* before min_epochs */
+    CHECK_OK(ho_pruner_report_folds(pruner, 1, 5, &value, worse, 6, &d, &err), &err);
+    assert_int_equal(d.verdict, HO_VERDICT_PRUNE);
+    assert_int_equal(d.competitors, 6);
+    CHECK_NEAR(d.score, 1.0 / 64.0, 1e-12);
+    CHECK_OK(ho_pruner_report_folds(pruner, 2, 7, &value, worse, 6, &d, &err), &err);
+    assert_false(d.compared); /* trial 0 has no report at epoch 7 */
+    worse[0] = NAN;           /* a fold that was not run */
+    CHECK_OK(ho_pruner_report_folds(pruner, 3, 10, &value, worse, 6, &d, &err), &err);
+    assert_int_equal(d.competitors, 5);
+    CHECK_OK(ho_pruner_report_folds(pruner, 4, 10, &value, best, 6, &d, &err), &err);
+    assert_int_equal(d.verdict, HO_VERDICT_CONTINUE);
+    ho_pruner_destroy(&pruner);
+}
+
 static void threshold_stops_outside_its_range(void **state)
 {
     ho_pruner_options options = kind("threshold");
@@ -565,6 +599,7 @@ int main(void)
         cmocka_unit_test(hyperband_compares_within_its_bracket),
         cmocka_unit_test(signed_rank_matches_exact_tables),
         cmocka_unit_test(wilcoxon_stops_a_trial_that_is_worse_on_most_folds),
+        cmocka_unit_test(wilcoxon_compares_folds_at_the_same_epoch),
         cmocka_unit_test(threshold_stops_outside_its_range),
         cmocka_unit_test(patient_lets_the_inner_pruner_wait),
         cmocka_unit_test(several_objectives_are_pruned_by_rank),
