@@ -309,6 +309,8 @@ static void handle_want(ho_server *s, ho_client *client, const ho_msg_want *m, i
                setup->file[file].path, strerror(errno));
         return;
     }
+    ho_log(HO_LOG_INFO, "server", "file wanted worker=%s sha256=%.12s offset=%llu",
+           ho_server_client_name(client), t.sha256, (unsigned long long)t.offset);
     ho_server_send_file(client, &t);
 }
 

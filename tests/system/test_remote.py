@@ -207,19 +207,25 @@ class Remote(harness.SystemTest):
         self.assertRan(run, 6)
         proxy.close()
 
-    def test_a_worker_without_the_file_gets_it_by_content(self):
+    def hidden_data(self, padding):
+        """A data file (padded with empty lines) that a worker started by `script` cannot see."""
         if os.geteuid() != 0 or os.system("unshare -m true 2>/dev/null") != 0:
             self.skipTest("needs a mount namespace of its own (root)")
         data = self.dir / "data"
         data.mkdir()
-        # larger than one chunk
-        rows = harness.DATA.read_text().splitlines()
-        (data / "bars.csv").write_text("\n".join(rows) + "\n" + "\n" * 1_500_000)
+        (data / "bars.csv").write_text(harness.DATA.read_text() + "\n" * padding)
         self.write(study_text(trials=2, data="data/bars.csv"))
-        run, port = self.coordinator()
+        return data
+
+    def blind_worker(self, data, port):
         script = (f"mount -t tmpfs none {data} && exec {WORKER} --connect tcp://127.0.0.1:{port} --cpu --threads 1 "
                   f"--cache {self.dir}/cache --log-level info")
-        self.start("-m", "sh", "-c", script, program="unshare")
+        return self.start("-m", "sh", "-c", script, program="unshare")
+
+    def test_a_worker_without_the_file_gets_it_by_content(self):
+        data = self.hidden_data(1_500_000)  # larger than one chunk
+        run, port = self.coordinator()
+        self.blind_worker(data, port)
         self.assertRan(run, 2)
         self.assertIn("file sent", self.log())
         cached = [p for p in (self.dir / "cache").iterdir() if p.suffix == ""]
@@ -227,10 +233,25 @@ class Remote(harness.SystemTest):
         # and a second worker finds it in the cache
         os.unlink(self.dir / "t.db")
         run, port = self.coordinator()
-        self.start("-m", "sh", "-c", script.replace(script.split("127.0.0.1:")[1].split()[0], str(port)),
-                   program="unshare")
+        self.blind_worker(data, port)
         self.assertRan(run, 2)
         self.assertNotIn("file sent", self.log(2))
+
+    def test_a_broken_transfer_goes_on_where_it_stopped(self):
+        data = self.hidden_data(12_000_000)
+        run, port = self.coordinator()
+        proxy = Proxy(port)
+        proxy.delay = 0.02
+        self.blind_worker(data, proxy.port)
+        self.until(lambda: any(p.stat().st_size > 1_000_000 for p in (self.dir / "cache").glob("*.part")), "a part", run)
+        proxy.cut()
+        proxy.delay = 0.0
+        proxy.mend()
+        self.assertRan(run, 2)
+        offsets = [int(n) for n in re.findall(r"file wanted .*offset=(\d+)", self.log())]
+        self.assertEqual(offsets[0], 0)
+        self.assertGreater(max(offsets), 500_000)
+        proxy.close()
 
     def namespaces(self):
         """Two network namespaces joined by a cable: returns their names, or skips."""
