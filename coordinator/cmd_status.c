@@ -6,6 +6,7 @@
 #include "coordinator/leaderboard.h"
 #include "coordinator/output.h"
 #include "coordinator/store.h"
+#include "coordinator/watch.h"
 
 enum { SHOWN = 5 };
 
@@ -42,13 +43,23 @@ int ho_cmd_status(int argc, char **argv)
     ho_arguments args;
     ho_err err = {0};
     ho_store *store = NULL;
+    bool watch = false;
+    double every_s = 1;
+    const ho_option option[] = {
+        {"watch", 'w', HO_OPTION_FLAG, &watch, NULL,
+         "a full-screen view that follows the study; q ends it", 0, 0},
+        {"every", 'e', HO_OPTION_DURATION, &every_s, "TIME", "watch: between two looks (1s)", 0, 0},
+    };
     const ho_usage usage = {
         .name = "status",
         .arguments = "DB",
         .about =
             "One screen about a study: progress, the best trials beside the baselines, workers,\n"
             "rate and time left. Works while it runs.",
-        .examples = "  hyperopt status quickstart.db\n",
+        .examples = "  hyperopt status quickstart.db\n"
+                    "  hyperopt status quickstart.db --watch\n",
+        .option = option,
+        .option_count = sizeof option / sizeof option[0],
         .min_arguments = 1,
         .max_arguments = 1,
     };
@@ -59,6 +70,11 @@ int ho_cmd_status(int argc, char **argv)
     if ((rc = ho_store_open_read(&store, args.item[0], &err)) != HO_OK) {
         (void)ho_exit_report(&err);
         return HO_EXIT_STORE;
+    }
+    if (watch) {
+        rc = ho_watch(store, every_s, &err);
+        ho_store_close(&store);
+        return rc == HO_OK ? HO_EXIT_OK : ho_exit_report(&err);
     }
     if ((rc = ho_summary_print(stdout, store, &err)) == HO_OK &&
         (rc = print_rate(store, &err)) == HO_OK) {

@@ -3,6 +3,8 @@
 #include "coordinator/observe.h"
 
 #include <math.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -131,6 +133,7 @@ ho_status ho_observer_create(ho_observer **out, const ho_settings *settings, con
                              const char *objective, ho_err *err)
 {
     ho_status rc = HO_OK;
+    sigset_t all, before;
 
     *out = NULL;
     if (!ho_settings_has(settings, HO_KEY_COORDINATOR_METRICS) &&
@@ -143,16 +146,21 @@ ho_status ho_observer_create(ho_observer **out, const ho_settings *settings, con
         goto out;
     }
     o->best = -1;
+    /* the threads inherit this: a signal that one of them took would end the process at once */
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_BLOCK, &all, &before);
     if (ho_settings_has(settings, HO_KEY_COORDINATOR_METRICS)) {
         if ((rc = ho_metrics_http_start(
                  &o->http, ho_settings_str(settings, HO_KEY_COORDINATOR_METRICS), err)) != HO_OK) {
-            goto out;
+            goto unmask;
         }
         ho_log(HO_LOG_INFO, "metrics", "serving /metrics port=%d", ho_metrics_http_port(o->http));
     }
     if (ho_settings_has(settings, HO_KEY_NOTIFY_URL)) {
         rc = ho_notify_start(&o->notify, ho_settings_str(settings, HO_KEY_NOTIFY_URL), study, err);
     }
+unmask:
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 out:
     if (rc != HO_OK) {
         ho_observer_destroy(&o);
