@@ -44,6 +44,7 @@ enum {
     X("report", ho_cmd_report, "write a study as one HTML page")                                   \
     X("evaluate", ho_cmd_evaluate, "backtest agents, signals or rules on any bars")                \
     X("verify", ho_cmd_verify, "replay a stored trial's actions on the CPU, bit for bit")          \
+    X("replay", ho_cmd_replay, "ask the sampler again and compare, bit for bit")                   \
     X("metrics", ho_cmd_metrics, "every metric of a series of returns or equity")                  \
     X("serve", ho_cmd_serve, "run the studies of a folder on the same workers")                    \
     X("keygen", ho_cmd_keygen, "CURVE keys for remote workers")                                    \

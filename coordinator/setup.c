@@ -164,17 +164,16 @@ ho_status ho_setup_parse(ho_setup *out, const char *text, const char *source,
     return rc == HO_OK ? load_rest(out, set, NULL, NULL, err) : rc;
 }
 
-ho_status ho_setup_stored(ho_setup *out, const ho_store_info *info, ho_err *err)
+ho_status ho_setup_stored_study(ho_study **out, const ho_store_info *info, ho_err *err)
 {
     char folder[PATH_MAX];
     ho_settings *settings = NULL;
     ho_status rc = HO_OK;
 
-    memset(out, 0, sizeof *out);
-    out->auto_batch = (int32_t)info->auto_batch;
+    *out = NULL;
     folder_of(info->toml_path, folder, sizeof folder);
-    if ((rc = ho_study_parse(info->toml, strlen(info->toml), info->toml_path, folder, &out->study,
-                             err)) != HO_OK) {
+    if ((rc = ho_study_parse(info->toml, strlen(info->toml), info->toml_path, folder, out, err)) !=
+        HO_OK) {
         return rc;
     }
     cJSON *json = cJSON_Parse(info->settings_json);
@@ -182,10 +181,23 @@ ho_status ho_setup_stored(ho_setup *out, const ho_store_info *info, ho_err *err)
               : ho_err_set(err, HO_ESTORE, "study.settings is not JSON");
     cJSON_Delete(json);
     if (rc != HO_OK) {
+        ho_study_free(out);
         return rc;
     }
-    ho_settings_destroy(&out->study->settings);
-    out->study->settings = settings;
+    ho_settings_destroy(&(*out)->settings);
+    (*out)->settings = settings;
+    return HO_OK;
+}
+
+ho_status ho_setup_stored(ho_setup *out, const ho_store_info *info, ho_err *err)
+{
+    ho_status rc = HO_OK;
+
+    memset(out, 0, sizeof *out);
+    out->auto_batch = (int32_t)info->auto_batch;
+    if ((rc = ho_setup_stored_study(&out->study, info, err)) != HO_OK) {
+        return rc;
+    }
     if ((rc = load_rest(out, NULL, NULL, NULL, err)) != HO_OK) {
         return rc;
     }

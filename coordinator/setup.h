@@ -42,8 +42,11 @@ ho_status ho_setup_load_adjusted(ho_setup *out, const char *path, const ho_optio
 ho_status ho_setup_parse(ho_setup *out, const char *text, const char *source,
                          const ho_option_list *set, ho_err *err);
 
-/* The study as a database keeps it: its text, with the settings that its trials were made with
- * (--set included). HO_EDATA: also when the market data is no longer the same. */
+/* The study alone as a database keeps it, without its market data: its text, with the settings that
+ * its trials were made with (--set included). The caller frees it with ho_study_free. */
+ho_status ho_setup_stored_study(ho_study **out, const ho_store_info *info, ho_err *err);
+
+/* The same with the data. HO_EDATA: also when the market data is no longer the same. */
 ho_status ho_setup_stored(ho_setup *out, const ho_store_info *info, ho_err *err);
 
 void ho_setup_free(ho_setup *setup);
