@@ -253,8 +253,14 @@ ho_status ho_cuda_backtest_networks(const backtest_view *v, cudaStream_t stream)
             plan.resident[l] = -1;
         }
     }
-    kernel_of(v->policy.bf16, plan.held,
-              v->ensemble)<<<(unsigned)v->blocks, POLICY_THREADS, plan.bytes, stream>>>(*v, plan);
+    const network_kernel kernel = kernel_of(v->policy.bf16, plan.held, v->ensemble);
+    const ho_status rc = ho_cuda_status(
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, v->shared_limit),
+        "shared memory of the backtest kernel");
+    if (rc != HO_OK) {
+        return rc;
+    }
+    kernel<<<(unsigned)v->blocks, POLICY_THREADS, plan.bytes, stream>>>(*v, plan);
     return ho_cuda_status(cudaGetLastError(), "network_passes");
 }
 
