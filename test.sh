@@ -24,6 +24,10 @@ done
 tools/install-packages.sh build libraries tests
 if [ "$long" = yes ]; then
     tools/install-packages.sh long
+    # a current Optuna and its dashboard, where PyPI can be reached; their test is skipped elsewhere
+    if python3 -m venv build/optuna && build/optuna/bin/pip install -q optuna optuna-dashboard; then
+        export HO_OPTUNA_PYTHON="$PWD/build/optuna/bin/python"
+    fi
     tools/install-packages.sh optuna || echo "test.sh: no python3-optuna here; its test is skipped" >&2
 fi
 cmake --preset "$preset" -DHYPEROPT_TESTS=ON
