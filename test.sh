@@ -33,6 +33,6 @@ fi
 cmake --preset "$preset" -DHYPEROPT_TESTS=ON
 cmake --build --preset "$preset"
 if [ "$long" = yes ]; then
-    exec ctest --preset "$preset" "$@"
+    exec ctest --preset "$preset" -j "$(nproc)" "$@"
 fi
-exec ctest --preset "$preset" -LE long "$@"
+exec ctest --preset "$preset" -j "$(nproc)" -LE long "$@"
