@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "coordinator/search/gauss.h"
-#include "coordinator/search/tpe_rank.h"
+#include "coordinator/search/told_rank.h"
 
 enum { POPULATION_CAP = 256, RESAMPLES = 20 };
 static const double RESTART_SIGMA = 0.25;
@@ -422,7 +422,7 @@ static ho_status cmaes_told(void *self, int64_t row, ho_err *err)
     cmaes_sampler *s = self;
     const ho_history *h = s->context->history;
     cma *m = &s->cma;
-    ho_tpe_rank order = {.count = 0};
+    ho_told_rank order = {.count = 0};
     ho_status rc = HO_OK;
 
     if (h->row[row].number < 0) { /* a warm start: seen for the first time */
@@ -441,7 +441,7 @@ static ho_status cmaes_told(void *self, int64_t row, ho_err *err)
         return HO_OK;
     }
     for (int k = 0; k < m->lambda && rc == HO_OK; k++) {
-        rc = ho_tpe_rank_insert(&order, h, s->batch[k], err);
+        rc = ho_told_rank_insert(&order, h, s->batch[k], err);
     }
     if (rc != HO_OK) {
         goto out;
@@ -455,7 +455,7 @@ static ho_status cmaes_told(void *self, int64_t row, ho_err *err)
         rc = restart(s, err);
     }
 out:
-    ho_tpe_rank_free(&order);
+    ho_told_rank_free(&order);
     return rc;
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * `gp`: Bayesian optimisation with the Gaussian process of gp.h and log expected improvement (Ament
- * et al., NeurIPS 2023). Pending trials are believed to come out at their posterior mean (kriging
- * believer: Ginsbourger et al. 2010). A conditional parameter has a column that says whether it is
- * active. At most DATA_MAX told trials are modelled: the better half of them by rank, the rest the
- * newest. Pruned, infeasible and failed trials take the loss of the worst modelled one, so that the
- * order of spec/search.md 3.1 item 3 holds. For spaces of up to some 20 parameters and 1,000 trials
- * that each cost minutes. */
-#include "coordinator/search/gp.h"
+ * `gp`: Bayesian optimisation with the Gaussian process of gp_model.h and log expected improvement
+ * (Ament et al., NeurIPS 2023). Pending trials are believed to come out at their posterior mean
+ * (kriging believer: Ginsbourger et al. 2010). A conditional parameter has a column that says
+ * whether it is active. At most DATA_MAX told trials are modelled: the better half of them by rank,
+ * the rest the newest. Pruned, infeasible and failed trials take the loss of the worst modelled
+ * one, so that the order of spec/search.md 3.1 item 3 holds. For spaces of up to some 20 parameters
+ * and 1,000 trials that each cost minutes. */
+#include "coordinator/search/gp_model.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 
 #include "coordinator/search/gauss.h"
 #include "coordinator/search/kind.h"
-#include "coordinator/search/tpe_rank.h"
+#include "coordinator/search/told_rank.h"
 
 enum {
     STARTUP = 10,
@@ -33,7 +33,7 @@ typedef struct gp_sampler {
     bool *categorical; /* [D] */
     int columns;       /* D: one a parameter, one more a conditional one */
     int *flag_column;  /* [P] the column that says "active", or -1 */
-    ho_tpe_rank rank;
+    ho_told_rank rank;
     int64_t startup;
     int64_t next_fit; /* told trials at which the length scales are fitted again */
     double *x, *y;    /* [DATA_MAX + pending, D], [...] */
@@ -55,7 +55,7 @@ static void gp_destroy(void *self)
         return;
     }
     ho_gp_free(&s->gp);
-    ho_tpe_rank_free(&s->rank);
+    ho_told_rank_free(&s->rank);
     free(s->categorical);
     free(s->flag_column);
     free(s->x);
@@ -155,7 +155,7 @@ static int by_row(const void *a, const void *b)
 /* The rows to model, oldest first, into s->row: all, or the best half and the newest. */
 static int choose_rows(gp_sampler *s)
 {
-    const ho_tpe_rank *rank = &s->rank;
+    const ho_told_rank *rank = &s->rank;
     int n = 0;
 
     if (rank->count <= DATA_MAX) {
@@ -178,6 +178,30 @@ static int choose_rows(gp_sampler *s)
     }
     qsort(s->row, (size_t)n, sizeof *s->row, by_row);
     return n;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+/* What is worse than the median moves closer on a log scale, in units of the better half's spread:
+ * a few very bad trials would else flatten everything of interest. Order is kept. work [n]. */
+static void compress(double *y, int n, double *work)
+{
+    double median, spread;
+
+    memcpy(work, y, (size_t)n * sizeof *y);
+    qsort(work, (size_t)n, sizeof *work, by_value);
+    median = work[n / 2];
+    spread = median - work[0];
+    for (int i = 0; i < n && spread > 0.0; i++) {
+        if (y[i] > median) {
+            y[i] = median + spread * log1p((y[i] - median) / spread);
+        }
+    }
 }
 
 /* Losses of the chosen rows into s->y: standardised, infinities and unscored rows at the worst
@@ -211,6 +235,9 @@ static void losses(gp_sampler *s, int n)
         if (!isfinite(s->y[i])) {
             s->y[i] = 1.0;
         }
+    }
+    compress(s->y, n, s->work);
+    for (int i = 0; i < n; i++) {
         mean += s->y[i] / n;
     }
     for (int i = 0; i < n; i++) {
@@ -252,7 +279,7 @@ static ho_status gp_told(void *self, int64_t row, ho_err *err)
     if (s->context->history->row[row].state == HO_TOLD_CANCELLED) {
         return HO_OK;
     }
-    rc = ho_tpe_rank_insert(&s->rank, s->context->history, row, err);
+    rc = ho_told_rank_insert(&s->rank, s->context->history, row, err);
     if (rc != HO_OK || s->rank.count < s->next_fit || s->columns == 0) {
         return rc;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The Gaussian process behind `gp`. */
-#include "coordinator/search/gp.h"
+#include "coordinator/search/gp_model.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "coordinator/search/tpe_rank.h"
+#include "coordinator/search/told_rank.h"
 
 enum { POPULATION = 50 };
 static const double SWAP = 0.5;       /* a parameter comes from the second parent */
@@ -17,7 +17,7 @@ static const double NEIGHBOUR = 0.05; /* deviation of a small step, on [0, 1] */
 
 typedef struct nsga2_sampler {
     const ho_search_context *context;
-    ho_tpe_rank rank;
+    ho_told_rank rank;
     int64_t population;
     double crossover, mutation;
 } nsga2_sampler;
@@ -29,7 +29,7 @@ static void nsga2_destroy(void *self)
     if (!s) {
         return;
     }
-    ho_tpe_rank_free(&s->rank);
+    ho_told_rank_free(&s->rank);
     free(s);
 }
 
@@ -61,7 +61,7 @@ static ho_status nsga2_told(void *self, int64_t row, ho_err *err)
     if (h->row[row].state == HO_TOLD_CANCELLED) {
         return HO_OK;
     }
-    return ho_tpe_rank_insert(&s->rank, h, row, err);
+    return ho_told_rank_insert(&s->rank, h, row, err);
 }
 
 /* The better of two of the n parents; rows are ranked, so the smaller place wins. */

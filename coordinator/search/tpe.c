@@ -20,7 +20,7 @@
 #include <string.h>
 
 #include "coordinator/search/parzen.h"
-#include "coordinator/search/tpe_rank.h"
+#include "coordinator/search/told_rank.h"
 
 enum {
     STARTUP = 10,    /* told trials before the model speaks */
@@ -46,7 +46,7 @@ typedef enum side { SIDE_NONE, SIDE_REST, SIDE_GOOD } side;
 /* The trials of one branch; group 0 holds all of them. */
 typedef struct group {
     uint64_t *mask; /* [words] bit p: parameter p is active */
-    ho_tpe_rank rank;
+    ho_told_rank rank;
     int64_t good_count;
     uint8_t *side; /* [row_room] where each row is in this group */
     ho_parzen good, rest;
@@ -143,7 +143,7 @@ static void tpe_destroy(void *self)
     for (int g = 0; g < s->group_count; g++) {
         free(s->group[g].mask);
         free(s->group[g].side);
-        ho_tpe_rank_free(&s->group[g].rank);
+        ho_told_rank_free(&s->group[g].rank);
         ho_parzen_free(&s->group[g].good);
         ho_parzen_free(&s->group[g].rest);
     }
@@ -269,7 +269,7 @@ static ho_status tpe_asked(void *self, int64_t row, ho_err *err)
 static ho_status settle(const tpe_sampler *s, group *g, int64_t row, ho_err *err)
 {
     int64_t good, until;
-    ho_status rc = ho_tpe_rank_insert(&g->rank, s->context->history, row, err);
+    ho_status rc = ho_told_rank_insert(&g->rank, s->context->history, row, err);
 
     if (rc != HO_OK) {
         return rc;
@@ -363,7 +363,7 @@ static void random_config(const tpe_sampler *s, ho_draw *draw, double *config)
  * mask in s->mask. Returns the group that models it. */
 static group *draw_branch(tpe_sampler *s, ho_draw *draw)
 {
-    const ho_tpe_rank *all = &s->group[0].rank;
+    const ho_told_rank *all = &s->group[0].rank;
     double votes = ceil(BRANCH_SHARE * (double)all->scored);
     double u = ho_draw_unit(draw) * (votes + BRANCH_PRIOR);
     int g;

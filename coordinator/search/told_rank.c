@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The order of told trials. */
-#include "coordinator/search/tpe_rank.h"
+#include "coordinator/search/told_rank.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ typedef struct sort_key {
     double loss; /* the first */
 } sort_key;
 
-void ho_tpe_rank_free(ho_tpe_rank *rank)
+void ho_told_rank_free(ho_told_rank *rank)
 {
     free(rank->row);
     memset(rank, 0, sizeof *rank);
@@ -72,7 +72,7 @@ static int compare(const void *a, const void *b)
 }
 
 /* Ranks all rows by fronts. */
-static ho_status sort_fronts(ho_tpe_rank *rank, const ho_history *history)
+static ho_status sort_fronts(ho_told_rank *rank, const ho_history *history)
 {
     ho_status rc = HO_ENOMEM;
     int objectives = history->objectives;
@@ -131,7 +131,8 @@ out:
     return rc;
 }
 
-ho_status ho_tpe_rank_insert(ho_tpe_rank *rank, const ho_history *history, int64_t row, ho_err *err)
+ho_status ho_told_rank_insert(ho_told_rank *rank, const ho_history *history, int64_t row,
+                              ho_err *err)
 {
     sort_key own = key_of(history, row);
     int64_t low = 0, high = rank->count;

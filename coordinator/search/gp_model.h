@@ -3,8 +3,8 @@
  * noise, fitted by maximum a posteriori. Inputs on [0, 1]; a categorical column counts as equal or
  * not. LAPACK does the algebra. Priors on the inverse squared length scales, scale and noise as in
  * Optuna (spec/search.md 3.2). */
-#ifndef HO_COORDINATOR_SEARCH_GP_H
-#define HO_COORDINATOR_SEARCH_GP_H
+#ifndef HO_COORDINATOR_SEARCH_GP_MODEL_H
+#define HO_COORDINATOR_SEARCH_GP_MODEL_H
 
 #include <stdbool.h>
 
