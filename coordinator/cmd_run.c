@@ -22,15 +22,16 @@ static int print_end(const ho_run_options *options, const ho_run_end *end)
     (void)printf("\n");
     if (ho_summary_print(stdout, store, &err) == HO_OK) {
         (void)printf("\n");
-        (void)ho_leaderboard_print(stdout, store, SHOWN, &err);
+        if (ho_leaderboard_print(stdout, store, SHOWN, &err) == HO_OK) {
+            (void)printf("\n");
+            (void)ho_verdict_print(stdout, store, &err);
+        }
+    }
+    if (err.code == HO_OK) {
+        ho_next_commands_print(stdout, store, options->study);
     }
     ho_store_close(&store);
-    if (err.code != HO_OK) {
-        return ho_exit_report(&err);
-    }
-    ho_next_commands_print(stdout, options->study, end->database,
-                           end->complete > 0 || end->nothing_to_do);
-    return HO_EXIT_OK;
+    return err.code == HO_OK ? HO_EXIT_OK : ho_exit_report(&err);
 }
 
 int ho_cmd_run(int argc, char **argv)

@@ -108,17 +108,96 @@ out:
     return rc;
 }
 
-void ho_next_commands_print(FILE *out, const char *study, const char *database, bool any_complete)
+/* "+3.2 %", or "an undefined return". */
+static void return_text(sqlite3_stmt *statement, int column, char out[40])
 {
+    double value = column_real(statement, column);
+    if (isnan(value)) {
+        (void)snprintf(out, 40, "an undefined return");
+    } else {
+        (void)snprintf(out, 40, "%+.2f %%", 100.0 * value);
+    }
+}
+
+ho_status ho_verdict_print(FILE *out, ho_store *store, ho_err *err)
+{
+    sqlite3_stmt *statement = NULL;
+    char made[40];
+    bool any = false, feasible = true;
+    ho_status rc = HO_OK;
+
+    if (sqlite3_prepare_v2(
+            ho_store_db(store),
+            "SELECT l.trial, l.total_return, l.sharpe, l.feasible, replace(b.policy, '_', '-'), "
+            "b.total_return, b.sharpe FROM leaderboard l LEFT JOIN baseline_total b ON b.policy IN "
+            "('buy_and_hold', 'random') WHERE l.rank = 1 ORDER BY b.policy",
+            -1, &statement, NULL) != SQLITE_OK) {
+        rc = ho_err_set(err, HO_ESTORE, "%s: %s", ho_store_path(store),
+                        sqlite3_errmsg(ho_store_db(store)));
+    }
+    while (rc == HO_OK && sqlite3_step(statement) == SQLITE_ROW) {
+        double sharpe = column_real(statement, 2), base = column_real(statement, 6);
+        if (!any) {
+            feasible = sqlite3_column_int(statement, 3) != 0;
+            return_text(statement, 1, made);
+            (void)fprintf(out, "Out of sample and after costs, trial %lld made %s (Sharpe %.2f)",
+                          (long long)sqlite3_column_int64(statement, 0), made, sharpe);
+        }
+        if (sqlite3_column_type(statement, 4) != SQLITE_NULL) {
+            return_text(statement, 5, made);
+            (void)fprintf(out, "%s %s %s", any ? "," : ";", sqlite3_column_text(statement, 4),
+                          made);
+            if (!isnan(base) && !isnan(sharpe)) {
+                (void)fprintf(out, " (%.2f, %s)", base, sharpe > base ? "beaten" : "not beaten");
+            }
+        }
+        any = true;
+    }
+    if (any) {
+        (void)fprintf(out, ".%s\n", feasible ? "" : " No trial satisfies every constraint.");
+    }
+    (void)sqlite3_finalize(statement);
+    return rc;
+}
+
+static int64_t count_of(ho_store *store, const char *sql)
+{
+    sqlite3_stmt *statement = NULL;
+    int64_t n = -1;
+    if (sqlite3_prepare_v2(ho_store_db(store), sql, -1, &statement, NULL) == SQLITE_OK &&
+        sqlite3_step(statement) == SQLITE_ROW && sqlite3_column_type(statement, 0) != SQLITE_NULL) {
+        n = sqlite3_column_int64(statement, 0);
+    }
+    (void)sqlite3_finalize(statement);
+    return n;
+}
+
+void ho_next_commands_print(FILE *out, ho_store *store, const char *study)
+{
+    const char *database = ho_store_path(store);
+    int64_t best = count_of(store, "SELECT trial FROM best_trial");
     (void)fprintf(out, "\nNext:\n");
-    if (any_complete) {
+    if (best >= 0) {
         (void)fprintf(out, "  hyperopt best %s               # its parameters, ready to paste\n",
                       database);
+        (void)fprintf(out, "  hyperopt report %s             # everything as one page\n", database);
         (void)fprintf(out, "  hyperopt sql %s @best-by-fold   # your own questions\n", database);
-    } else {
+    }
+    if (count_of(store, "SELECT count(*) FROM trial WHERE state = 'FAILED'") > 0) {
         (void)fprintf(out, "  hyperopt sql %s @failures       # why trials failed\n", database);
+    }
+    if (study && best >= 0) {
+        (void)fprintf(out,
+                      "  hyperopt null-test %s --compare %s  # the same where there is no edge\n",
+                      study, database);
     }
     if (study) {
         (void)fprintf(out, "  hyperopt run %s --trials 20     # 20 trials more\n", study);
+    }
+    if (best >= 0 && count_of(store, "SELECT count(*) FROM fold WHERE id = -1") > 0 &&
+        count_of(store, "SELECT count(*) FROM holdout_look") == 0) {
+        (void)fprintf(out,
+                      "  hyperopt holdout %s %lld        # at the very end: the one honest look\n",
+                      database, (long long)best);
     }
 }

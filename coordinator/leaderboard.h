@@ -16,8 +16,10 @@ extern "C" {
 ho_status ho_leaderboard_print(FILE *out, ho_store *store, int count, ho_err *err);
 /* Trials by state, time, the overfitting statistics where they are known. */
 ho_status ho_summary_print(FILE *out, ho_store *store, ho_err *err);
-/* Commands worth trying now. */
-void ho_next_commands_print(FILE *out, const char *study, const char *database, bool any_complete);
+/* The best trial beside the baselines, in a sentence; nothing when no trial is complete. */
+ho_status ho_verdict_print(FILE *out, ho_store *store, ho_err *err);
+/* Commands worth trying now, by what the study holds. study: its file, or NULL. */
+void ho_next_commands_print(FILE *out, ho_store *store, const char *study);
 
 #ifdef __cplusplus
 }

@@ -124,6 +124,30 @@ class Terminal(harness.SystemTest):
         self.assertIn("5/5", done.stderr)
 
 
+class Summary(harness.SystemTest):
+    """What stands on the terminal when a study has ended."""
+
+    def test_the_summary_says_in_words_what_the_best_is_worth_and_what_to_do_next(self):
+        self.write(study_text(trials=12).replace("count = 2", 'count = 2\nholdout = "10%"'))
+        text = self.hyperopt("run", "t.toml").stdout
+        best, made, sharpe = self.query("SELECT trial, total_return, sharpe FROM leaderboard WHERE rank = 1")[0]
+        self.assertIn(f"Out of sample and after costs, trial {best} made {100 * made:+.2f} % (Sharpe {sharpe:.2f})", text)
+        for policy, name in (("buy_and_hold", "buy-and-hold"), ("random", "random")):
+            base, ratio = self.query(f"SELECT total_return, sharpe FROM baseline_total WHERE policy = '{policy}'")[0]
+            self.assertIn(f"{name} {100 * base:+.2f} % ({ratio:.2f}, {'beaten' if sharpe > ratio else 'not beaten'})", text)
+        self.assertIn("After 12 tries, the probability", text)
+        for command in ("best t.db", "report t.db", "null-test t.toml --compare t.db", f"holdout t.db {best}"):
+            self.assertIn(f"  hyperopt {command}", text)
+        self.hyperopt("holdout", "t.db", best)
+        self.assertNotIn("hyperopt holdout", self.hyperopt("run", "t.toml").stdout, "the look was taken")
+
+    def test_a_study_with_failed_trials_points_at_the_causes(self):
+        self.write(study_text(trials=60))
+        subprocess.run([BIN / "make_study", "t.toml", "t.db", "60"], cwd=self.dir, check=True)
+        text = self.hyperopt("run", "t.toml", "-d", "t.db", "--trials", 1, "--allow-change").stdout
+        self.assertIn("hyperopt sql t.db @failures", text)
+
+
 def free_port():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
