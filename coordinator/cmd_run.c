@@ -58,7 +58,9 @@ int ho_cmd_run(int argc, char **argv)
          "listen beyond this machine without CURVE", 0, 0},
         {"no-local", 0, HO_OPTION_FLAG, &o.no_local, NULL, "start no local worker", 0, 0},
         {"linger", 0, HO_OPTION_FLAG, &o.linger, NULL,
-         "stay after the end until a signal, and send late workers home", 0, 0},
+         "stay after the end until a signal and send late workers home; a signal leaves remote "
+         "workers training for the next start",
+         0, 0},
         {"quiet", 'q', HO_OPTION_FLAG, &o.quiet, NULL, "no progress", 0, 0},
     };
     const ho_usage usage = {
@@ -69,7 +71,8 @@ int ho_cmd_run(int argc, char **argv)
             "study that has ended runs nothing more unless --trials adds some. Results go into\n"
             "one SQLite file while it runs. Progress is a bar on a terminal, plain lines in a "
             "log.\n\n"
-            "Ctrl-C once lets running trials end, twice stops now, thrice kills.",
+            "Ctrl-C once lets running trials end, twice stops now, thrice kills. SIGUSR1 stops "
+            "now.",
         .examples = "  hyperopt run configs/quickstart.toml\n"
                     "  hyperopt run es-dqn.toml --trials 50\n"
                     "  hyperopt run es-dqn.toml --set study.seed=7 --database seed7.db\n"

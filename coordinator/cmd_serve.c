@@ -179,7 +179,7 @@ static bool wait_a_little(void)
     (void)sigemptyset(&set);
     (void)sigaddset(&set, SIGINT);
     (void)sigaddset(&set, SIGTERM);
-    (void)sigprocmask(SIG_BLOCK, &set, NULL);
+    (void)sigaddset(&set, SIGUSR1);
     return sigtimedwait(&set, NULL, &pause) < 0;
 }
 
@@ -269,6 +269,7 @@ int ho_cmd_serve(int argc, char **argv)
         (void)fprintf(stderr, "hyperopt serve: %s: not a folder\n", q.folder);
         return HO_EXIT_USAGE;
     }
+    ho_server_block_signals();
     while (rc == HO_OK) {
         scan(&q);
         int due = next_due(&q);

@@ -698,10 +698,15 @@ ho_status ho_dispatch_interrupt(ho_dispatch *d, const char *reason, int64_t now_
                                           d->seat[i].finished, d->io.unix_ns(d->io.user));
         }
     }
+    return rc == HO_OK ? ho_dispatch_flush(d, now_ns, err) : rc;
+}
+
+ho_status ho_dispatch_flush(ho_dispatch *d, int64_t now_ns, ho_err *err)
+{
+    ho_status rc = ho_store_flush(d->store, now_ns, true, err);
     if (rc == HO_OK) {
-        rc = ho_store_flush(d->store, now_ns, true, err);
+        send_committed(d);
     }
-    send_committed(d);
     return rc;
 }
 

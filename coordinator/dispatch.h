@@ -165,6 +165,9 @@ void ho_dispatch_drain(ho_dispatch *dispatch, const char *reason);
 ho_status ho_dispatch_interrupt(ho_dispatch *dispatch, const char *reason, int64_t now_ns,
                                 ho_err *err);
 
+/* Commits what is queued and sends what waited for that; trials stay as they are. */
+ho_status ho_dispatch_flush(ho_dispatch *dispatch, int64_t now_ns, ho_err *err);
+
 /* All that was to run has ended and is committed. */
 bool ho_dispatch_done(const ho_dispatch *dispatch);
 /* "trials", "timeout", "patience", "exhausted" or drain's reason; NULL while it runs. */

@@ -285,6 +285,13 @@ static ho_dispatch_config dispatch_config(const run *r, bool listening)
     return c;
 }
 
+/* A lingering coordinator of remote workers is restarted by whoever stops it (a StatefulSet): its
+ * workers keep their trials and bring them to the next one. */
+static bool leaves_workers(const run *r)
+{
+    return r->options->linger && r->options->no_local;
+}
+
 static void show_progress(const ho_dispatch_view *view, int64_t now_ns, void *user)
 {
     run *r = (run *)user;
@@ -340,6 +347,7 @@ static ho_status start_server(run *r, ho_err *err)
         .ping_ns = (int64_t)(ho_settings_f64(s, HO_KEY_COORDINATOR_HEARTBEAT_INTERVAL) * 1e9),
         .greet_ns = 30000000000,
         .want_baselines = !has_baselines(r->store),
+        .leave_workers = leaves_workers(r),
         .progress = show_progress,
         .trial_ended = note_trial,
         .user = r,
@@ -423,7 +431,9 @@ static ho_status serve(run *r, ho_run_end *end, ho_err *err)
     if (last == HO_OK && rc == HO_OK) {
         last = put_statistics(r, &second);
     }
-    if (last == HO_OK) {
+    if (last == HO_OK && rc == HO_ECANCELLED && leaves_workers(r)) {
+        last = ho_dispatch_flush(r->dispatch, ho_clock_ns(), &second); /* trials stay RUNNING */
+    } else if (last == HO_OK) {
         last = ho_dispatch_interrupt(r->dispatch, end->reason, ho_clock_ns(), &second);
     }
     if (rc == HO_OK && last != HO_OK) {
@@ -453,6 +463,7 @@ ho_status ho_run(const ho_run_options *options, ho_run_end *end, ho_err *err)
 
     memset(end, 0, sizeof *end);
     allow_many_files();
+    ho_server_block_signals(); /* the metrics endpoint has a thread */
     if (sodium_init() < 0) {
         return ho_err_set(err, HO_EIO, "libsodium cannot start");
     }

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,6 +37,38 @@ int64_t ho_clock_unix_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+static const int watched[] = {SIGINT, SIGTERM, SIGUSR1, SIGCHLD};
+enum { WATCHED = sizeof watched / sizeof watched[0] };
+static pthread_t watcher;
+
+static void watched_signals(sigset_t *set)
+{
+    (void)sigemptyset(set);
+    for (int i = 0; i < WATCHED; i++) {
+        (void)sigaddset(set, watched[i]);
+    }
+}
+
+/* Runs in a thread that does not block the signal: the kernel may give it to any of those. OpenBLAS
+ * starts such threads before main. */
+static void pass_on(int signal_number)
+{
+    (void)pthread_kill(watcher, signal_number);
+}
+
+void ho_server_block_signals(void)
+{
+    struct sigaction action = {.sa_handler = pass_on, .sa_flags = SA_RESTART};
+    sigset_t set;
+    watched_signals(&set);
+    watcher = pthread_self();
+    (void)pthread_sigmask(SIG_BLOCK, &set, NULL);
+    (void)sigemptyset(&action.sa_mask);
+    for (int i = 0; i < WATCHED; i++) {
+        (void)sigaction(watched[i], &action, NULL);
+    }
+}
+
 ho_status ho_server_create(ho_server **out, const ho_server_options *options, ho_err *err)
 {
     ho_server *s = (ho_server *)calloc(1, sizeof *s);
@@ -47,11 +80,8 @@ ho_status ho_server_create(ho_server **out, const ho_server_options *options, ho
         return ho_err_set(err, HO_ENOMEM, "out of memory");
     }
     s->options = *options;
-    (void)sigemptyset(&set);
-    (void)sigaddset(&set, SIGINT);
-    (void)sigaddset(&set, SIGTERM);
-    (void)sigaddset(&set, SIGCHLD);
-    (void)sigprocmask(SIG_BLOCK, &set, NULL);
+    watched_signals(&set);
+    ho_server_block_signals();
     (void)signal(SIGPIPE, SIG_IGN);
     s->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
     if (s->signal_fd < 0) {
@@ -211,10 +241,14 @@ static void tell_to_stop(ho_server *s, ho_client *client, ho_stop_mode mode)
 
 /* ---- signals and children ------------------------------------------------------------------- */
 
-static void note_interrupt(ho_server *s)
+/* now: without draining first */
+static void note_interrupt(ho_server *s, bool now)
 {
-    s->interrupts++;
-    if (s->interrupts == 1) {
+    s->interrupts += now && s->interrupts == 0 ? 2 : 1;
+    if (s->options.leave_workers && s->interrupts <= 2) {
+        s->interrupts = 2;
+        ho_log(HO_LOG_WARN, "server", "leaving; the workers train on for the next coordinator");
+    } else if (s->interrupts == 1) {
         ho_log(HO_LOG_WARN, "server",
                "draining: running trials end, nothing new starts; once more stops now");
         if (s->dispatch) {
@@ -238,7 +272,7 @@ static void read_signals(ho_server *s)
     struct signalfd_siginfo info;
     while (read(s->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
         if (info.ssi_signo != SIGCHLD) {
-            note_interrupt(s);
+            note_interrupt(s, info.ssi_signo == SIGUSR1);
         }
     }
 }
@@ -416,10 +450,12 @@ ho_status ho_server_run(ho_server *s, ho_err *err)
     if (rc == HO_OK && s->interrupts >= 2) {
         rc = ho_err_set(err, HO_ECANCELLED, "interrupted");
     }
-    send_home(s, rc == HO_OK ? HO_STOP_DRAIN : HO_STOP_NOW,
-              rc == HO_OK          ? LEAVE_MS
-              : s->interrupts >= 3 ? 0
-                                   : LEAVE_NOW_MS);
+    if (!s->options.leave_workers || s->interrupts == 0) {
+        send_home(s, rc == HO_OK ? HO_STOP_DRAIN : HO_STOP_NOW,
+                  rc == HO_OK          ? LEAVE_MS
+                  : s->interrupts >= 3 ? 0
+                                       : LEAVE_NOW_MS);
+    }
     if (rc == HO_OK && s->interrupts > 0) {
         rc = ho_err_set(err, HO_ECANCELLED, "interrupted");
     }

@@ -3,7 +3,8 @@
  * local workers beside them, in one event loop. Protocol: study/protocol.txt.
  *
  * Signals: the first SIGINT or SIGTERM drains (running trials end), the second stops now (they are
- * marked INTERRUPTED and can be resumed), the third kills. */
+ * marked INTERRUPTED and can be resumed), the third kills. SIGUSR1 stops now at once: it is what
+ * Slurm sends before a time limit. */
 #ifndef HO_COORDINATOR_SERVER_H
 #define HO_COORDINATOR_SERVER_H
 
@@ -29,11 +30,17 @@ typedef struct ho_server_options {
     int64_t ping_ns;       /* between pings of a worker */
     int64_t greet_ns;      /* a connection that says no hello for so long is forgotten */
     bool want_baselines;   /* the store has none yet */
+    bool leave_workers;    /* a signal ends this process and no worker: the same command follows */
     /* Called after each round with the state, and when a trial ended; may be NULL. */
     void (*progress)(const ho_dispatch_view *view, int64_t now_ns, void *user);
     void (*trial_ended)(const ho_trial_result *result, void *user);
     void *user;
 } ho_server_options;
+
+/* Blocks the signals that a server watches, in this thread and those it starts from now on; threads
+ * that are there already pass them on to this one. Before anything else that a signal should end.
+ */
+void ho_server_block_signals(void);
 
 ho_status ho_server_create(ho_server **out, const ho_server_options *options, ho_err *err);
 void ho_server_destroy(ho_server **server);

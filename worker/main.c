@@ -29,6 +29,7 @@ static void set_signals(bool local)
     struct sigaction action = {.sa_handler = on_signal};
     sigemptyset(&action.sa_mask);
     sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGUSR1, &action, NULL); /* Slurm's warning before the time limit */
     action.sa_handler = local ? SIG_IGN : on_signal;
     sigaction(SIGINT, &action, NULL);
     action.sa_handler = SIG_IGN;
@@ -96,6 +97,9 @@ static int serve(const ho_worker_options *options, ho_err *err)
     int code = HO_WORKER_EXIT_USAGE;
     if (ho_link_create(&link, &link_options, err) == HO_OK) {
         code = ho_session_run(session, link, &hand_back, err);
+        if (code == HO_WORKER_EXIT_OK && hand_back) {
+            code = options->signal_code;
+        }
     }
     ho_link_destroy(&link);
     ho_session_destroy(&session);

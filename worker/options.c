@@ -20,6 +20,7 @@ enum option_id {
     OPT_CACHE,
     OPT_CACHE_LIMIT,
     OPT_PARENT,
+    OPT_SIGNAL_CODE,
     OPT_ALLOW_COMMAND,
     OPT_LOG_LEVEL,
     OPT_LOG_JSON,
@@ -42,6 +43,8 @@ static const struct {
     {OPT_CACHE, "cache", "DIR", "folder for data files; default: ~/.cache/hyperopt"},
     {OPT_CACHE_LIMIT, "cache-limit", "GIB", "its largest size; default: 50"},
     {OPT_PARENT, "parent", "PID", "leave when this parent process ends (set by hyperopt run)"},
+    {OPT_SIGNAL_CODE, "signal-code", "N",
+     "exit code after a signal; default: 0. A scheduler that takes 0 for done needs another"},
     {OPT_ALLOW_COMMAND, "allow-command", NULL,
      "run the commands of [command] studies that a remote coordinator sends"},
     {OPT_LOG_LEVEL, "log-level", "LEVEL", "error, warn, info or debug; default: info"},
@@ -66,10 +69,12 @@ void ho_worker_options_help(FILE *out)
                  table[i].value ? table[i].value : "");
         fprintf(out, "  %-22s %s\n", left, table[i].help);
     }
-    fputs("\n"
-          "SIGTERM, and SIGINT at a remote worker: running trials are checkpointed and handed\n"
-          "back, exit 0. Exit codes: 0 done; 1 usage or refused; 2 data; 3 the device failed.\n",
-          out);
+    fputs(
+        "\n"
+        "SIGTERM, SIGUSR1, and SIGINT at a remote worker: running trials are checkpointed and\n"
+        "handed back, exit 0 (or --signal-code). Exit codes: 0 done; 1 usage or refused; 2 data;\n"
+        "3 the device failed.\n",
+        out);
 }
 
 static ho_status parse_number(const char *name, const char *text, int64_t low, int64_t high,
@@ -126,6 +131,10 @@ static ho_status set_option(int id, const char *value, ho_worker_options *o, ho_
         break;
     case OPT_PARENT:
         rc = parse_number("parent", value, 1, INT32_MAX, &o->parent, err);
+        break;
+    case OPT_SIGNAL_CODE:
+        rc = parse_number("signal-code", value, 0, 255, &number, err);
+        o->signal_code = (int)number;
         break;
     case OPT_ALLOW_COMMAND:
         o->allow_command = true;

@@ -25,6 +25,7 @@ typedef struct ho_worker_options {
     const char *cache;      /* folder of data files; NULL: $XDG_CACHE_HOME/hyperopt */
     uint64_t cache_limit;   /* bytes */
     int64_t parent;         /* pid of the coordinator that started this process; 0: remote */
+    int signal_code;        /* exit code after a signal */
     bool allow_command;     /* run [command] studies of a remote coordinator */
     ho_log_level log_level;
     bool log_json;
