@@ -65,9 +65,15 @@ static void print_script(const slurm *s, FILE *out)
     put_quoted(out, s->folder);
     (void)fputs("\nexport HO_BIN=", out);
     put_quoted(out, s->bin);
-    (void)fprintf(out, "\nexport HO_PORT=%" PRId64 "\nexport HO_WORKER_ARGS='%s'\n", s->port,
-                  s->gpus > 0 ? "--gpu 0" : "--cpu");
-    (void)fputs("mkdir -p \"$HO_DIR\"\nrm -f \"$HO_DIR/finished\" \"$HO_DIR/endpoint\"\n", out);
+    (void)fprintf(out, "\nexport HO_PORT=%" PRId64 "\n", s->port);
+    if (s->gpus > 0) {
+        (void)fputs("export HO_WORKER_ARGS='--gpu 0'\n", out);
+    } else {
+        (void)fprintf(out, "export HO_WORKER_ARGS='--cpu --threads %" PRId64 "'\n", s->cpus);
+    }
+    (void)fputs("mkdir -p \"$HO_DIR\"\n"
+                "rm -f \"$HO_DIR/finished\" \"$HO_DIR/failed\" \"$HO_DIR/endpoint\"\n",
+                out);
     put_file(out, "coordinator.sbatch", ho_slurm_coordinator);
     put_file(out, "worker.sbatch", ho_slurm_worker);
     (void)fputs("coordinator=$(sbatch --parsable --export=ALL --cpus-per-task=1 --mem=4G "
