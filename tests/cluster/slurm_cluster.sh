@@ -39,7 +39,7 @@ SlurmctldPort=$((base_port - 1))
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
-AuthInfo=socket=$dir/munge.socket
+AuthInfo=socket=$dir/munge.socket,cred_expire=5
 CredType=cred/munge
 StateSaveLocation=$dir/state
 SlurmdSpoolDir=$dir/spool-%n
@@ -57,10 +57,11 @@ SwitchType=switch/none
 ReturnToService=2
 SlurmdTimeout=30
 KillWait=5
+SchedulerParameters=sched_interval=2,sched_min_interval=100000,batch_sched_delay=1,bf_interval=2
 MinJobAge=300
 EOF
     for i in $(seq $nodes); do
-        echo "NodeName=n$i NodeHostname=$(hostname -s) NodeAddr=127.0.0.1 Port=$((base_port + i)) CPUs=2 RealMemory=8000" >>"$conf"
+        echo "NodeName=n$i NodeHostname=$(hostname -s) NodeAddr=127.0.0.1 Port=$((base_port + i)) CPUs=4 RealMemory=8000" >>"$conf"
     done
     echo "PartitionName=main Nodes=n[1-$nodes] Default=YES MaxTime=INFINITE State=UP" >>"$conf"
     export SLURM_CONF=$conf
