@@ -222,6 +222,7 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
         if (owner && active) {
             block->bar[e] = s->env.active ? s->env.t : -1;
         }
+        __syncwarp(); /* the owner's bar */
         const bool ended =
             __shfl_sync(0xffffffffu, out.end, (int)threadIdx.x % 32 / S * S) != HO_END_NONE;
         if (__any_sync(0xffffffffu, ended)) { /* a new episode: its state was not foreseen */

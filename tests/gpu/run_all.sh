@@ -36,11 +36,27 @@ step test_gpu_parity "$bin/test_gpu_parity"
 step test_gpu_lanes "$bin/test_gpu_lanes"
 unset HYPEROPT_CUDA_POISON
 
-# 2. every kernel under every tool
+# 2. compute-sanitizer: the market, every kernel of the portable path, then the fused ones. The
+# fused kernels spin on shared-memory barriers, which the tools slow down by orders of magnitude:
+# they get SANITIZER_LIMIT seconds (default 1800) and a run that is cut off is no failure, only said.
 if command -v compute-sanitizer >/dev/null; then
+    HYPEROPT_TEST_BACKEND=cuda step sanitizer_memcheck_fills \
+        compute-sanitizer --tool memcheck --error-exitcode 99 "$bin/test_fills"
     for tool in memcheck racecheck initcheck synccheck; do
-        step "sanitizer_$tool" compute-sanitizer --tool "$tool" --error-exitcode 99 \
-            "$bin/test_gpu_lanes" 'a_short_run*'
+        HYPEROPT_CUDA_PORTABLE=1 step "sanitizer_${tool}_portable" compute-sanitizer --tool "$tool" \
+            --error-exitcode 99 "$bin/test_gpu_lanes" 'a_short_run*'
+        timeout "${SANITIZER_LIMIT:-1800}" compute-sanitizer --tool "$tool" --error-exitcode 99 \
+            "$bin/test_gpu_lanes" 'a_short_run*' >"$out/sanitizer_${tool}_fused.log" 2>&1
+        rc=$?
+        if [ "$rc" -eq 124 ]; then
+            echo "sanitizer_${tool}_fused: cut off after ${SANITIZER_LIMIT:-1800} s," \
+                "$(grep -c '========= .*rror' "$out/sanitizer_${tool}_fused.log") reports so far"
+        elif [ "$rc" -ne 0 ]; then
+            echo "sanitizer_${tool}_fused: FAILED ($rc)"
+            failed=$((failed + 1))
+        else
+            echo "sanitizer_${tool}_fused: ok"
+        fi
     done
 else
     echo "compute-sanitizer: not found"
