@@ -112,8 +112,8 @@ void ho_checkpoints_note(ho_checkpoints *c, const ho_trial_run *run, int epoch)
     }
 }
 
-static void send(const ho_checkpoints *c, ho_pool *pool, ho_link *link, int64_t trial,
-                 int32_t attempt)
+void ho_checkpoints_send(const ho_checkpoints *c, ho_pool *pool, ho_link *link, int64_t trial,
+                         int32_t attempt)
 {
     ho_err err = {0};
     void *blob = NULL;
@@ -158,7 +158,7 @@ void ho_checkpoints_send_due(ho_checkpoints *c, ho_pool *pool, ho_link *link)
         if (c->saved[i].due) {
             c->saved[i].due = false;
             any = true;
-            send(c, pool, link, c->saved[i].trial, c->saved[i].attempt);
+            ho_checkpoints_send(c, pool, link, c->saved[i].trial, c->saved[i].attempt);
         }
     }
     if (any || c->saved_count > TRIALS_MAX) {
@@ -172,7 +172,7 @@ void ho_checkpoints_send_all(ho_checkpoints *c, ho_pool *pool, ho_link *link)
     int n = run ? ho_pool_trials(pool, run, TRIALS_MAX) : 0;
     for (int i = 0; i < n; i++) {
         if (run[i]->started_ns != 0) {
-            send(c, pool, link, run[i]->plan->number, run[i]->plan->attempt);
+            ho_checkpoints_send(c, pool, link, run[i]->plan->number, run[i]->plan->attempt);
         }
     }
     free(run);

@@ -22,6 +22,9 @@ void ho_checkpoints_destroy(ho_checkpoints **checkpoints);
 void ho_checkpoints_note(ho_checkpoints *checkpoints, const ho_trial_run *run, int epoch);
 /* Saves and sends those that are due; call between two steps. */
 void ho_checkpoints_send_due(ho_checkpoints *checkpoints, ho_pool *pool, ho_link *link);
+/* Saves and sends one trial, if it has started. */
+void ho_checkpoints_send(const ho_checkpoints *checkpoints, ho_pool *pool, ho_link *link,
+                         int64_t trial, int32_t attempt);
 /* Saves and sends every started trial. */
 void ho_checkpoints_send_all(ho_checkpoints *checkpoints, ho_pool *pool, ho_link *link);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Lanes, slots and turns; see cohort_pool.h. Scoring of windows is in lane_score.c. */
-#include "worker/cohort_pool.h"
+ * Trials, slots and turns; see cohort_pool.h. Cohorts are made in cohort_room.c, windows are scored
+ * in lane_score.c. */
+#include "worker/cohort_pool_internal.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -11,45 +12,6 @@
 #include "study/log.h"
 #include "worker/checkpoint.h"
 #include "worker/lane_score.h"
-
-enum {
-    MAX_COHORTS = 8,
-    GPU_LANES = 128,      /* more lanes gain nothing: spec/gpu-lab.md, rates at K = 32 and 128 */
-    MEMORY_SHARE_PCT = 90 /* of what is free: the rest is for backtests and the driver */
-};
-
-struct slot {
-    ho_trial_run *run; /* NULL: free */
-    int lane;
-};
-
-struct cohort {
-    ho_cohort_key key;
-    ho_cohort *cohort;
-    int capacity, active;
-    struct slot *slot;    /* [capacity] */
-    ho_epoch_stat *stats; /* [capacity] */
-};
-
-/* A trial and the cohort its lanes live in; the cohort is chosen at its first start. */
-struct entry {
-    ho_trial_run *run;
-    struct cohort *cohort;
-    bool failed; /* leaves at the end of this step */
-    bool waits;  /* found no room in this admission */
-};
-
-/* 1. A cohort's active slots hold lanes of entries in `entry`.  2. entry is in order of arrival. */
-struct ho_pool {
-    ho_pool_options options;
-    bool cpu;
-    int threads;
-    int auto_lanes; /* what "auto" gave last; 0 before */
-    struct cohort *cohort[MAX_COHORTS];
-    int cohorts, turn;
-    struct entry *entry;
-    int entries, room;
-};
 
 static int64_t monotonic_ns(void)
 {
@@ -80,168 +42,6 @@ ho_status ho_pool_create(ho_pool **out, const ho_pool_options *options, ho_err *
     pool->threads = info.processors > 0 ? info.processors : 1;
     *out = pool;
     return HO_OK;
-}
-
-/* ---- cohorts ------------------------------------------------------------------------------- */
-
-static void cohort_destroy(struct cohort **cohort)
-{
-    if (*cohort) {
-        ho_cohort_destroy(&(*cohort)->cohort);
-        free((*cohort)->slot);
-        free((*cohort)->stats);
-        free(*cohort);
-        *cohort = NULL;
-    }
-}
-
-static void remove_cohort(ho_pool *pool, int i)
-{
-    cohort_destroy(&pool->cohort[i]);
-    pool->cohorts--;
-    memmove(&pool->cohort[i], &pool->cohort[i + 1],
-            (size_t)(pool->cohorts - i) * sizeof pool->cohort[0]);
-}
-
-static bool cohort_in_use(const ho_pool *pool, const struct cohort *cohort)
-{
-    for (int i = 0; i < pool->entries; i++) {
-        if (pool->entry[i].cohort == cohort && !pool->entry[i].failed) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Destroys the oldest cohort that no trial uses; false when there is none. */
-static bool evict_idle(ho_pool *pool)
-{
-    for (int i = 0; i < pool->cohorts; i++) {
-        if (!cohort_in_use(pool, pool->cohort[i])) {
-            remove_cohort(pool, i);
-            return true;
-        }
-    }
-    return false;
-}
-
-static int gcd(int a, int b)
-{
-    return b == 0 ? a : gcd(b, a % b);
-}
-
-static int max_int(int a, int b)
-{
-    return a > b ? a : b;
-}
-
-int ho_pool_lane_capacity(const ho_pool *pool, int trial_lanes)
-{
-    if (pool->options.lanes > 0) {
-        return pool->options.lanes;
-    }
-    if (pool->auto_lanes > 0) {
-        return pool->auto_lanes;
-    }
-    if (!pool->cpu) {
-        return max_int(GPU_LANES, pool->options.together);
-    }
-    /* Whole trials whose lanes fill the threads evenly, as long as that is not absurdly many. */
-    int whole = trial_lanes / gcd(trial_lanes, pool->threads) * pool->threads;
-    int bound = trial_lanes > 4 * pool->threads ? trial_lanes : 4 * pool->threads;
-    return max_int(whole <= bound ? whole : bound / trial_lanes * trial_lanes,
-                   pool->options.together);
-}
-
-/* Slots for a new cohort of this key from free memory. 0: not even one. */
-static ho_status plan_capacity(ho_pool *pool, const ho_cohort_key *key, int trial_lanes, int *out,
-                               ho_err *err)
-{
-    *out = 0;
-    size_t per_lane = 0, fixed = 0;
-    ho_device_info info;
-    ho_status rc = ho_cohort_memory(pool->options.backend, key, &per_lane, &fixed, err);
-    if (rc != HO_OK || (rc = ho_backend_info(pool->options.backend, &info, err)) != HO_OK) {
-        return rc;
-    }
-    size_t usable = info.memory_free / 100 * MEMORY_SHARE_PCT;
-    size_t fits = usable > fixed && per_lane > 0 ? (usable - fixed) / per_lane : 0;
-    int wanted = ho_pool_lane_capacity(pool, trial_lanes);
-    *out = fits < (size_t)wanted ? (int)fits : wanted;
-    return HO_OK;
-}
-
-static ho_status cohort_create(ho_pool *pool, const ho_cohort_key *key, int capacity,
-                               struct cohort **out, ho_err *err)
-{
-    struct cohort *cohort = calloc(1, sizeof *cohort);
-    ho_status rc = HO_ENOMEM;
-    if (!cohort) {
-        return ho_err_set(err, HO_ENOMEM, "out of memory for a cohort");
-    }
-    cohort->key = *key;
-    cohort->capacity = capacity;
-    cohort->slot = calloc((size_t)capacity, sizeof *cohort->slot);
-    cohort->stats = calloc((size_t)capacity, sizeof *cohort->stats);
-    if (cohort->slot && cohort->stats) {
-        rc = ho_cohort_create(pool->options.backend, pool->options.market, key, capacity,
-                              &cohort->cohort, err);
-    }
-    if (rc != HO_OK) {
-        cohort_destroy(&cohort);
-    }
-    *out = cohort;
-    return rc;
-}
-
-/* A cohort of this key: a held one, or a new one as large as memory allows. HO_EAGAIN: no room
- * until another cohort becomes idle. HO_ENOMEM: not even one lane fits an empty device. */
-static ho_status cohort_for(ho_pool *pool, const ho_cohort_key *key, int trial_lanes,
-                            struct cohort **out, ho_err *err)
-{
-    *out = NULL;
-    for (int i = 0; i < pool->cohorts; i++) {
-        if (memcmp(&pool->cohort[i]->key, key, sizeof *key) == 0) {
-            *out = pool->cohort[i];
-            return HO_OK;
-        }
-    }
-    if (pool->cohorts == MAX_COHORTS && !evict_idle(pool)) {
-        return HO_EAGAIN;
-    }
-    int capacity = 0;
-    ho_status rc = plan_capacity(pool, key, trial_lanes, &capacity, err);
-    while (rc == HO_OK && capacity < trial_lanes && evict_idle(pool)) {
-        rc = plan_capacity(pool, key, trial_lanes, &capacity, err);
-    }
-    if (rc != HO_OK) {
-        return rc;
-    }
-    for (rc = HO_ENOMEM; capacity > 0; capacity /= 2) {
-        rc = cohort_create(pool, key, capacity, out, err);
-        while (rc == HO_ENOMEM && evict_idle(pool)) {
-            rc = cohort_create(pool, key, capacity, out, err);
-        }
-        if (rc != HO_ENOMEM) {
-            break;
-        }
-        ho_log(HO_LOG_WARN, "cohort", "out of memory with %d lanes, halving", capacity);
-    }
-    if (rc == HO_ENOMEM) {
-        return pool->cohorts > 0 ? HO_EAGAIN
-                                 : ho_err_set(err, HO_ENOMEM,
-                                              "not even one agent of this shape fits the device; "
-                                              "make replay_capacity, episodes or hidden1 smaller");
-    }
-    if (rc == HO_OK) {
-        pool->cohort[pool->cohorts++] = *out;
-        if (pool->options.lanes == 0 && !pool->cpu) {
-            pool->auto_lanes = capacity;
-        }
-        ho_log(HO_LOG_INFO, "cohort", "created lanes=%d hidden1=%d hidden2=%d batch=%d", capacity,
-               key->hidden1, key->hidden2, key->batch);
-    }
-    return rc;
 }
 
 /* ---- trials -------------------------------------------------------------------------------- */
@@ -375,7 +175,7 @@ void ho_pool_destroy(ho_pool **pool)
         remove_entry(*pool, (*pool)->entries - 1);
     }
     while ((*pool)->cohorts > 0) {
-        remove_cohort(*pool, (*pool)->cohorts - 1);
+        ho_pool_remove_cohort(*pool, (*pool)->cohorts - 1);
     }
     free((*pool)->entry);
     free(*pool);
@@ -521,7 +321,8 @@ static enum admission admit_entry(ho_pool *pool, struct entry *entry)
         return WAITS_FOR_DEVICE;
     }
     if (!entry->cohort) {
-        ho_status rc = cohort_for(pool, &run->plan->key, run->plan->lanes, &entry->cohort, &err);
+        ho_status rc =
+            ho_pool_cohort_for(pool, &run->plan->key, run->plan->lanes, &entry->cohort, &err);
         if (rc == HO_EAGAIN) {
             return WAITS_FOR_DEVICE;
         }

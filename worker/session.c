@@ -215,6 +215,13 @@ static void take(ho_session *session, ho_message *m)
     case HO_MSG_CHUNK:
         ho_session_take_chunk(session, m);
         break;
+    case HO_MSG_FETCH:
+        /* artifacts of finished trials went before their results */
+        if (m->fetch.kind == HO_FETCH_CHECKPOINT && session->pool) {
+            ho_checkpoints_send(session->checkpoints, session->pool, session->link, m->trial,
+                                m->attempt);
+        }
+        break;
     case HO_MSG_JOB:
         take_job(session, &m->job);
         break;

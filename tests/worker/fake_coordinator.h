@@ -14,7 +14,8 @@ typedef struct fake_coordinator {
     zframe_t *peer; /* routing id of the last sender */
 } fake_coordinator;
 
-/* Binds; endpoint is kept for a later start. */
+/* Binds; endpoint is kept for a later start. Take ipc in the test's own folder: on a tcp port a
+ * worker of another test may knock. */
 void fake_start(fake_coordinator *fake, const char *endpoint);
 /* The socket goes, with what it had queued. */
 void fake_stop(fake_coordinator *fake);

@@ -34,7 +34,7 @@ static int setup(void **state)
     ho_err_clear(&err);
     snprintf(hello.name, sizeof hello.name, "w0");
     snprintf(hello.uuid, sizeof hello.uuid, "0123456789abcdef");
-    fake_start(&fake, "tcp://127.0.0.1:*");
+    fake_start(&fake, "ipc://fake.sock");
     CHECK_OK(open_link(fake.endpoint), &err);
     return 0;
 }

@@ -234,7 +234,7 @@ static int setup(void **state)
     ho_err_clear(&err);
     timeout_s = 600;
     snprintf(cache, sizeof cache, "cache-XXXXXX");
-    fake_start(&fake, "tcp://127.0.0.1:*");
+    fake_start(&fake, "ipc://fake.sock");
     return mkdtemp(cache) ? 0 : -1;
 }
 
@@ -405,6 +405,26 @@ static void sigterm_checkpoints_and_hands_back(void **state)
     assert_string_equal(text, calm); /* bit for bit as if nothing had happened */
 }
 
+static void a_running_trial_is_checkpointed_when_asked(void **state)
+{
+    (void)state;
+    start_worker("--log-json");
+    greet(path);
+    order(3, 1, 1e-3, "");
+    ho_message m = fake_receive_type(&fake, HO_MSG_REPORT);
+    ho_message_clear(&m);
+    m = ho_message_make(HO_MSG_FETCH);
+    m.trial = 3;
+    m.attempt = 1;
+    m.fetch.kind = HO_FETCH_CHECKPOINT;
+    m.fetch.fold = m.fetch.seed = -1;
+    fake_send(&fake, &m);
+    m = fake_receive_type(&fake, HO_MSG_CHUNK);
+    assert_int_equal(m.chunk.kind, HO_CHUNK_CHECKPOINT);
+    assert_int_equal(m.trial, 3);
+    ho_message_clear(&m);
+}
+
 static void a_coordinator_that_comes_back_gets_everything(void **state)
 {
     (void)state;
@@ -551,7 +571,7 @@ static void without_a_coordinator_sigterm_still_ends_it(void **state)
     wait_for_log("device name"); /* signals are set by then */
     kill(worker, SIGTERM);
     assert_int_equal(end_of_worker(), 0);
-    fake_start(&fake, "tcp://127.0.0.1:*");
+    fake_start(&fake, "ipc://fake.sock");
 }
 
 int main(void)
@@ -564,6 +584,7 @@ int main(void)
         T(baselines_and_artifacts_come_with_the_results),
         T(missing_data_is_fetched_in_chunks_and_cached),
         T(sigterm_checkpoints_and_hands_back),
+        T(a_running_trial_is_checkpointed_when_asked),
         T(a_coordinator_that_comes_back_gets_everything),
         T(a_stopped_worker_comes_back_and_obeys),
         T(a_configuration_that_cannot_run_fails_alone),
