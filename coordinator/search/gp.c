@@ -3,8 +3,8 @@
  * (Ament et al., NeurIPS 2023). Pending trials are believed to come out at their posterior mean
  * (kriging believer: Ginsbourger et al. 2010). A conditional parameter has a column that says
  * whether it is active. At most DATA_MAX told trials are modelled: the better half of them by rank,
- * the rest the newest. Pruned, infeasible and failed trials take the loss of the worst modelled
- * one, so that the order of spec/search.md 3.1 item 3 holds. For spaces of up to some 20 parameters
+ * the rest the newest. Pruned trials take the loss of the worst modelled one, infeasible and
+ * failed ones a worse loss, as spec/search.md 3.1 item 3 orders them. For spaces of up to some 20 parameters
  * and 1,000 trials that each cost minutes. */
 #include "coordinator/search/gp_model.h"
 
@@ -204,8 +204,8 @@ static void compress(double *y, int n, double *work)
     }
 }
 
-/* Losses of the chosen rows into s->y: standardised, infinities and unscored rows at the worst
- * finite complete one. */
+/* Losses of the chosen rows into s->y: standardised; rows without a score behind the worst finite
+ * complete one. */
 static void losses(gp_sampler *s, int n)
 {
     const ho_history *h = s->context->history;
@@ -224,11 +224,16 @@ static void losses(gp_sampler *s, int n)
     }
     for (int i = 0; i < n; i++) {
         const ho_row *r = &h->row[s->row[i]];
+        double span = worst - best;
 
-        if (isinf(worst)) {
+        if (isinf(worst)) { /* nothing was scored */
             s->y[i] = r->violation > 0.0 ? r->violation : r->state == HO_TOLD_FAILED;
+        } else if (r->violation > 0.0) {
+            s->y[i] = worst + fmin(r->violation, 1.0) * span;
+        } else if (r->state == HO_TOLD_FAILED) {
+            s->y[i] = worst + span;
         } else if (isnan(s->y[i])) {
-            s->y[i] = worst + (r->violation > 0.0 ? fmin(r->violation, 1.0) * (worst - best) : 0.0);
+            s->y[i] = worst;
         } else if (isinf(s->y[i])) {
             s->y[i] = best;
         }
