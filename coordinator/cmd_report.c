@@ -15,7 +15,7 @@
 
 extern const char ho_report_page[], ho_report_style[], ho_report_chart[], ho_report_sections[];
 
-static ho_status put_data(ho_store *store, FILE *file, ho_err *err)
+static ho_status put_data(ho_store *store, bool replay, FILE *file, ho_err *err)
 {
     ho_json_out out = {.file = file};
     sqlite3 *db = ho_store_db(store);
@@ -36,12 +36,15 @@ static ho_status put_data(ho_store *store, FILE *file, ho_err *err)
         (rc = ho_report_series(db, &out, err)) == HO_OK) {
         rc = ho_report_workers(db, &out, err);
     }
+    if (rc == HO_OK && replay) {
+        rc = ho_report_replay(store, &out, err);
+    }
     ho_json_end(&out, '}');
     return rc;
 }
 
 /* Copies the page, each @@NAME@@ replaced by what it stands for. */
-static ho_status put_page(ho_store *store, FILE *file, ho_err *err)
+static ho_status put_page(ho_store *store, bool replay, FILE *file, ho_err *err)
 {
     const char *rest = ho_report_page;
     ho_status rc = HO_OK;
@@ -51,7 +54,7 @@ static ho_status put_page(ho_store *store, FILE *file, ho_err *err)
         if (strncmp(mark, "@@STYLE@@", 9) == 0) {
             (void)fputs(ho_report_style, file);
         } else if (strncmp(mark, "@@DATA@@", 8) == 0) {
-            rc = put_data(store, file, err);
+            rc = put_data(store, replay, file, err);
         } else {
             (void)fputs(ho_report_chart, file);
             (void)fputs(ho_report_sections, file);
@@ -62,7 +65,7 @@ static ho_status put_page(ho_store *store, FILE *file, ho_err *err)
     return rc;
 }
 
-static ho_status write_report(const char *db_path, const char *path, ho_err *err)
+static ho_status write_report(const char *db_path, bool replay, const char *path, ho_err *err)
 {
     ho_store *store = NULL;
     FILE *file = NULL;
@@ -80,7 +83,7 @@ static ho_status write_report(const char *db_path, const char *path, ho_err *err
         rc = ho_err_set(err, HO_EIO, "%s: %s; choose another place with -o", part, strerror(errno));
         goto out;
     }
-    rc = put_page(store, file, err);
+    rc = put_page(store, replay, file, err);
     int bad = ferror(file);
     bad |= fclose(file);
     file = NULL;
@@ -99,6 +102,7 @@ out:
 int ho_cmd_report(int argc, char **argv)
 {
     const char *path = NULL;
+    bool replay = false;
     const ho_option option[] = {
         {.name = "output",
          .letter = 'o',
@@ -106,6 +110,11 @@ int ho_cmd_report(int argc, char **argv)
          .target = &path,
          .value = "FILE",
          .help = "the page to write; default: the database's name with .html"},
+        {.name = "replay",
+         .letter = 'r',
+         .kind = HO_OPTION_FLAG,
+         .target = &replay,
+         .help = "replay the best trial's recorded actions: its trades, and other costs"},
     };
     const ho_usage usage = {
         .name = "report",
@@ -144,7 +153,7 @@ int ho_cmd_report(int argc, char **argv)
         path = made;
     }
     int code = HO_EXIT_OK;
-    if (write_report(arguments.item[0], path, &err) != HO_OK) {
+    if (write_report(arguments.item[0], replay, path, &err) != HO_OK) {
         code = ho_exit_report(&err);
     } else {
         (void)printf("%s\n", path);

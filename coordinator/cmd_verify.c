@@ -177,8 +177,8 @@ int ho_cmd_verify(int argc, char **argv)
         return HO_EXIT_STORE;
     }
     rc = ho_costs_parse(costs, cost, HO_RERUN_COSTS_MAX, &cost_count, &err);
-    rc =
-        rc == HO_OK ? ho_rerun_actions(store, number, cost, cost_count, &trial, &answer, &err) : rc;
+    rc = rc == HO_OK ? ho_rerun_actions(store, number, cost, cost_count, 0, &trial, &answer, &err)
+                     : rc;
     rc = rc == HO_OK ? compare(store, number, &answer, &differ, &err) : rc;
     if (rc == HO_OK) {
         (void)printf(differ == 0 ? "Trial %" PRId64 " is verified.\n"

@@ -102,7 +102,7 @@ static ho_status find_trial(ho_store *store, const ho_setup *setup, ho_rerun_win
 }
 
 static ho_status rerun(ho_store *store, int64_t number, ho_rerun_windows windows, bool cpu,
-                       const double *costs, int cost_count, ho_rerun_trial *trial,
+                       const double *costs, int cost_count, int trades, ho_rerun_trial *trial,
                        ho_job_answer *out, ho_err *err)
 {
     ho_store_info info = {0};
@@ -131,7 +131,8 @@ static ho_status rerun(ho_store *store, int64_t number, ho_rerun_windows windows
         goto out;
     }
     cJSON *factors = cJSON_CreateDoubleArray(costs, cost_count);
-    if (!factors || !cJSON_AddItemToObject(arguments, "costs", factors)) {
+    if (!factors || !cJSON_AddItemToObject(arguments, "costs", factors) ||
+        !cJSON_AddNumberToObject(arguments, "trades", trades)) {
         cJSON_Delete(factors);
         rc = ho_err_set(err, HO_ENOMEM, "out of memory");
         goto out;
@@ -157,11 +158,11 @@ ho_status ho_rerun(ho_store *store, int64_t number, ho_rerun_windows windows, bo
                    ho_rerun_trial *trial, ho_job_answer *out, ho_err *err)
 {
     const double none = 0.0;
-    return rerun(store, number, windows, cpu, &none, 0, trial, out, err);
+    return rerun(store, number, windows, cpu, &none, 0, 0, trial, out, err);
 }
 
 ho_status ho_rerun_actions(ho_store *store, int64_t number, const double *costs, int count,
-                           ho_rerun_trial *trial, ho_job_answer *out, ho_err *err)
+                           int trades, ho_rerun_trial *trial, ho_job_answer *out, ho_err *err)
 {
-    return rerun(store, number, HO_RERUN_ACTIONS, true, costs, count, trial, out, err);
+    return rerun(store, number, HO_RERUN_ACTIONS, true, costs, count, trades, trial, out, err);
 }

@@ -34,10 +34,11 @@ enum { HO_RERUN_COSTS_MAX = 16 };
 ho_status ho_rerun(ho_store *store, int64_t number, ho_rerun_windows windows, bool cpu,
                    ho_rerun_trial *trial, ho_job_answer *out, ho_err *err);
 
-/* HO_RERUN_ACTIONS on the CPU; the answer's body has the joined metrics at other costs. costs:
- * [count] factors, count at most HO_RERUN_COSTS_MAX. */
+/* HO_RERUN_ACTIONS on the CPU; the answer's body has the joined metrics at other costs, and the
+ * first `trades` trades of seed 0 (worker/job_verify.c). costs: [count] factors, count at most
+ * HO_RERUN_COSTS_MAX. */
 ho_status ho_rerun_actions(ho_store *store, int64_t number, const double *costs, int count,
-                           ho_rerun_trial *trial, ho_job_answer *out, ho_err *err);
+                           int trades, ho_rerun_trial *trial, ho_job_answer *out, ho_err *err);
 
 #ifdef __cplusplus
 }

@@ -211,6 +211,45 @@ static ho_status add_costs(const ho_job_context *context, const ho_trial_plan *p
     return rc;
 }
 
+/* The first trades of seed 0 of every fold: fold, entry and exit (seconds since 1970), side,
+ * quantity, prices, reason, net; and how many there are in all. */
+static ho_status add_trades(const ho_job_context *context, const ho_trial_plan *plan,
+                            const cJSON *arguments, cJSON *body, ho_err *err)
+{
+    const cJSON *asked = cJSON_GetObjectItemCaseSensitive(arguments, "trades");
+    int64_t most = cJSON_IsNumber(asked) ? (int64_t)asked->valuedouble : 0, total = 0;
+    if (most <= 0) {
+        return HO_OK;
+    }
+    cJSON *rows = cJSON_AddArrayToObject(body, "trades");
+    bool good = rows != NULL;
+    ho_status rc = HO_OK;
+    for (int f = 0; f < plan->folds && rc == HO_OK && good; f++) {
+        ho_backtest_result r = {0};
+        rc =
+            replay(context, plan, text_of(arguments, "folder"), f, 0, 1.0, HO_WANT_TRADES, &r, err);
+        for (int64_t i = 0; i < r.trade_count && rc == HO_OK && good; i++, total++) {
+            const ho_trade *t = &r.trades[i];
+            const double value[] = {f,
+                                    (double)context->bars->open_ns[t->entry_bar] * 1e-9,
+                                    (double)context->bars->open_ns[t->exit_bar] * 1e-9,
+                                    t->side,
+                                    t->max_quantity,
+                                    t->entry_price,
+                                    t->exit_price,
+                                    t->reason,
+                                    t->net};
+            if (total < most) {
+                good = cJSON_AddItemToArray(
+                    rows, cJSON_CreateDoubleArray(value, sizeof value / sizeof value[0]));
+            }
+        }
+        ho_backtest_free(&r);
+    }
+    good = good && cJSON_AddNumberToObject(body, "trade_total", (double)total);
+    return rc != HO_OK ? rc : good ? HO_OK : ho_err_set(err, HO_ENOMEM, "out of memory for a job");
+}
+
 ho_status ho_job_verify(const ho_job_context *context, const cJSON *arguments, ho_job_reply *reply,
                         ho_err *err)
 {
@@ -234,6 +273,7 @@ ho_status ho_job_verify(const ho_job_context *context, const cJSON *arguments, h
                     HO_WANT_SESSIONS, &w->result, err);
     }
     rc = rc == HO_OK ? add_costs(context, plan, arguments, reply, err) : rc;
+    rc = rc == HO_OK ? add_trades(context, plan, arguments, reply->body, err) : rc;
     ho_trial_plan_destroy(&plan);
     return rc;
 }

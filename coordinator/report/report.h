@@ -8,6 +8,7 @@
 #include <sqlite3.h>
 
 #include "coordinator/json_out.h"
+#include "coordinator/store.h"
 #include "study/status.h"
 
 #ifdef __cplusplus
@@ -30,6 +31,10 @@ ho_status ho_report_trials(sqlite3 *db, ho_json_out *out, ho_err *err);
 ho_status ho_report_params(sqlite3 *db, ho_json_out *out, ho_err *err);
 ho_status ho_report_series(sqlite3 *db, ho_json_out *out, ho_err *err);
 ho_status ho_report_workers(sqlite3 *db, ho_json_out *out, ho_err *err);
+
+/* Starts a local worker for some seconds. HO_ENOTFOUND: the actions of the best trial are not kept.
+ * Without a complete trial it writes nothing. */
+ho_status ho_report_replay(ho_store *store, ho_json_out *out, ho_err *err);
 
 /* Calls row for each row of a query. row == NULL: at most one row is expected and none is read. */
 ho_status ho_report_query(sqlite3 *db, const char *sql, void (*row)(sqlite3_stmt *stmt, void *user),

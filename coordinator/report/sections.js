@@ -223,6 +223,29 @@ function equity() {
     }
 }
 
+function costs() {
+    if (!D.costs || !D.costs.length) return;
+    const box = section('Cost sensitivity', `The decisions of trial ${D.leaderboard[0].trial} replayed at multiples of the study's costs.`);
+    const points = D.costs.filter(c => c.total_return !== null).map(c => [c.factor, c.total_return]);
+    const c = plot(box, {x: [0, Math.max(...D.costs.map(c => c.factor))], y: extent([0, ...points.map(p => p[1])]), height: 220,
+        xlabel: 'multiple of the costs', ylabel: 'total return', yformat: v => (100 * v).toPrecision(2) + '%', label: 'cost sensitivity'});
+    line(c, points, 'c2', {'stroke-width': 2.2});
+    table(box, ['costs', 'total return', 'sharpe', 'max drawdown', 'trades'], D.costs.map(c =>
+        ['x ' + num(c.factor), pct(c.total_return), num(c.sharpe), pct(c.max_drawdown), num(c.trades)]));
+}
+
+function trades() {
+    if (!D.trades || !D.trades.length || !D.trade_total) return;
+    const reasons = ['none', 'signal', 'stop', 'profit', 'time', 'session', 'end'];
+    const when = s => new Date(s * 1000).toISOString().slice(0, 16).replace('T', ' ');
+    const box = section('Trades', `Trial ${D.leaderboard[0].trial}, its first seed: ` + (D.trade_total > D.trades.length ?
+        `the first ${D.trades.length} of ${D.trade_total} trades.` : `all ${D.trade_total} trades.`) + ' Times are UTC.');
+    const fold = el(box, 'details');
+    el(fold, 'summary', {}, 'list');
+    table(fold, ['fold', 'entry', 'exit', 'side', 'quantity', 'entry price', 'exit price', 'left by', 'net'], D.trades.map(t =>
+        [String(t[0]), when(t[1]), when(t[2]), t[3] > 0 ? 'long' : 'short', num(t[4]), num(t[5]), num(t[6]), reasons[t[7]], num(t[8])]));
+}
+
 function luck() {
     const values = D.sharpes;
     if (values.length < 3) return;
@@ -284,7 +307,7 @@ function settings() {
 }
 
 document.title = D.study.name + ' – hyperopt report';
-for (const part of [head, leaderboard, history, equity, luck, importance, parallel, curves, workers,
+for (const part of [head, leaderboard, history, equity, costs, trades, luck, importance, parallel, curves, workers,
     settings]) {
     part();
 }

@@ -50,6 +50,20 @@ class Report(harness.SystemTest):
         best = self.one("SELECT trial FROM best_trial")
         self.assertRegex(dom, rf"\b{best}\b")
 
+    def test_replayed_actions_give_trades_and_other_costs(self):
+        self.write(study_text(trials=3))
+        self.hyperopt("run", "t.toml", "-q")
+        self.hyperopt("report", "t.db", "--replay")
+        dom = self.drawn()
+        self.assertIn("Cost sensitivity", dom)
+        made, count = self.query("SELECT total_return, trades FROM leaderboard WHERE rank = 1")[0]
+        same, = re.findall(r"<td[^>]*>x 1</td><td[^>]*>([^<]*)</td>", dom)
+        self.assertEqual(same, f"{100 * made:.2f} %")
+        free, = re.findall(r"<td[^>]*>x 0</td><td[^>]*>([^<]*) %</td>", dom)
+        self.assertGreater(float(free), 100 * made, "trading for free makes more")
+        self.assertIn(f"all {count:.0f} trades.", dom)
+        self.assertEqual(len(re.findall(r"<td[^>]*>(?:long|short)</td>", dom)), count)
+
     def test_a_study_without_results_is_drawn_too(self):
         self.write(study_text(trials=1, epochs=2000))
         run = self.start("run", "t.toml", "-q")

@@ -8,6 +8,7 @@ import itertools
 import json
 import math
 import os
+import re
 import sqlite3
 import statistics
 import subprocess
@@ -351,6 +352,46 @@ class Exports(Made):
         done = self.hyperopt("export", "t.db", "model", "-o", "agents", code=None)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("no weights are kept", done.stderr)
+
+
+@unittest.skipIf(LONG, "the short tests")
+class Report(Made):
+    """The data of the page; tests/system/test_browser.py looks at what is drawn."""
+
+    def data(self, *options):
+        self.hyperopt("report", "t.db", "-o", "t.html", *options)
+        page = (self.dir / "t.html").read_text()
+        return json.loads(re.search(r'<script[^>]*id="data"[^>]*>(.*?)</script>', page, re.S).group(1))
+
+    def test_the_page_holds_the_leaderboard_the_baselines_and_every_trial(self):
+        self.make()
+        d = self.data()
+        self.assertEqual([row["trial"] for row in d["leaderboard"]], ranking(60)[:len(d["leaderboard"])])
+        self.assertEqual(len(d["leaderboard"]), 20)
+        self.assertEqual(d["trials"]["number"], list(range(60)))
+        self.assertEqual(d["trials"]["state"], [state(n) for n in range(60)])
+        best, steps = -math.inf, []
+        for n in range(60):
+            if state(n) == "COMPLETE" and n % 10 != 3 and value(n) > best:
+                best = value(n)
+                steps.append([n, best])
+        self.assertEqual([step[0] for step in d["trials"]["best"]], [step[0] for step in steps])
+        self.assertEqual(len(d["sharpes"]), 48)
+        self.assertEqual(sum(len(w["span"]) for w in d["workers"]), 60)
+        self.assertEqual(len(d["equity"]), 2)
+        for fold, drawn in enumerate(d["equity"]):
+            want = returns(ranking(60)[0])[SESSIONS * fold:SESSIONS * (fold + 1)]
+            self.assertEqual(len(drawn["best"]), SESSIONS)
+            for a, b in zip(drawn["best"], want):
+                self.assertAlmostEqual(a, b, 5)
+        self.assertEqual(len({p["name"] for p in d["params"]}), 5)
+
+    def test_replay_needs_the_recorded_actions(self):
+        self.make()
+        done = self.hyperopt("report", "t.db", "--replay", code=None)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("actions", done.stderr)
+        self.assertFalse((self.dir / "t.html").exists(), "no torn page")
 
 
 @unittest.skipUnless(LONG, "HO_LONG=1")
