@@ -5,10 +5,14 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "study/log.h"
@@ -18,6 +22,7 @@ enum {
     QUEUE_MESSAGES = 1000,
     LINGER_MS = 1000,
     BACKLOG_CONNECTIONS = 1024,
+    YOUNG_S = 60, /* a folder of this age is left alone */
 };
 
 struct ho_hub {
@@ -37,6 +42,49 @@ bool ho_peer_same(const ho_peer *a, const ho_peer *b)
 
 /* ---- ipc ------------------------------------------------------------------------------------ */
 
+/* Whether nobody listens on the socket at this path any more. */
+static bool is_deserted(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    bool deserted = false;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && strlen(path) < sizeof address.sun_path) {
+        memcpy(address.sun_path, path, strlen(path) + 1);
+        deserted = connect(fd, (const struct sockaddr *)&address, sizeof address) != 0 &&
+                   (errno == ECONNREFUSED || errno == ENOENT);
+    }
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    return deserted;
+}
+
+/* Removes folders that killed coordinators of this user left behind. A young one may be in the
+ * making. */
+static void remove_deserted(const char *base)
+{
+    DIR *dir = opendir(base);
+    struct dirent *entry = NULL;
+    while (dir && (entry = readdir(dir))) {
+        char folder[PATH_MAX], path[PATH_MAX + 8];
+        struct stat info;
+        if (strncmp(entry->d_name, "hyperopt-", 9) != 0 || strlen(entry->d_name) != 15 ||
+            snprintf(folder, sizeof folder, "%s/%s", base, entry->d_name) >= (int)sizeof folder ||
+            lstat(folder, &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != geteuid() ||
+            time(NULL) - info.st_mtime < YOUNG_S) {
+            continue;
+        }
+        (void)snprintf(path, sizeof path, "%s/s", folder);
+        if (is_deserted(path)) {
+            (void)unlink(path);
+            (void)rmdir(folder); /* only when nothing else is in it */
+        }
+    }
+    if (dir) {
+        (void)closedir(dir);
+    }
+}
+
 static bool make_folder(ho_hub *hub, const char *base)
 {
     if (!base || snprintf(hub->folder, sizeof hub->folder, "%s/hyperopt-XXXXXX", base) >=
@@ -44,6 +92,7 @@ static bool make_folder(ho_hub *hub, const char *base)
         hub->folder[0] = '\0';
         return false;
     }
+    remove_deserted(base);
     if (!mkdtemp(hub->folder)) { /* mode 0700 */
         hub->folder[0] = '\0';
         return false;
