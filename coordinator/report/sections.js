@@ -154,18 +154,20 @@ function parallel() {
 
 function importance() {
     if (!D.params.length || !D.sample.trial.length) return;
-    const box = section('What matters', D.importance.length ? 'Importance by ' +
-        [...new Set(D.importance.map(i => i.method.replace('_', '-')))].join(' and ') +
-        '; below it, each parameter against the objective.' : 'Each parameter against the objective.');
+    const rho = new Map(D.importance.filter(i => i.method === 'spearman').map(i => [i.param, i.value]));
+    const box = section('What matters', D.importance.length ? 'Bars: PED-ANOVA, the share of what separates the best tenth of the ' +
+        'trials from the rest. ρ: Spearman\'s rank correlation with the objective. Below, each parameter against it.'
+        : 'Each parameter against the objective.');
     const anova = D.importance.filter(i => i.method === 'ped_anova').sort((a, b) => b.value - a.value);
     if (anova.length) {
         const top = Math.max(...anova.map(i => i.value), 1e-12), H = 24 * anova.length + 8, W = room(box);
-        const left = Math.min(236, W * 0.45), most = W - left - 80;
+        const left = Math.min(236, W * 0.45), most = W - left - 150;
         const svg = el(box, 'svg', {viewBox: `0 0 ${W} ${H}`, role: 'img', 'aria-label': 'parameter importance'});
         anova.forEach((item, r) => {
             el(svg, 'text', {class: 'name', x: left, y: 24 * r + 18, 'text-anchor': 'end'}, item.param);
             el(svg, 'rect', {x: left + 8, y: 24 * r + 6, height: 14, width: Math.max(1, most * item.value / top), fill: css('c1'), rx: 2});
-            el(svg, 'text', {x: left + 14 + most * item.value / top, y: 24 * r + 18}, pct(item.value));
+            el(svg, 'text', {x: left + 14 + most * item.value / top, y: 24 * r + 18}, pct(item.value) +
+                (rho.has(item.param) ? `, ρ ${num(rho.get(item.param))}` : ''));
         });
     }
     const grid = el(box, 'div', {class: 'grid2'}), ys = extent(D.sample.value);

@@ -46,7 +46,7 @@ class Report(harness.SystemTest):
         dom = self.drawn()
         self.check(dom, ["Leaderboard", "Objective over trials", "Equity by fold", "How much of the best is luck",
                          "What matters", "Parallel coordinates", "Learning curves", "Worker timeline", "Settings",
-                         "buy-and-hold", "ped-anova", "dqn.learning_rate", "barriers.stop_loss"])
+                         "buy-and-hold", "PED-ANOVA", "dqn.learning_rate", "barriers.stop_loss"])
         best = self.one("SELECT trial FROM best_trial")
         self.assertRegex(dom, rf"\b{best}\b")
 
