@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "coordinator/commands.h"
+#include "coordinator/leaderboard.h"
 #include "coordinator/store.h"
 #include "coordinator/trial_print.h"
 
@@ -21,7 +22,7 @@ int ho_cmd_best(int argc, char **argv)
         .arguments = "DB",
         .about = "The best trial: its parameters as TOML, ready to paste into a study file, and "
                  "its folds\n"
-                 "beside the baselines.",
+                 "beside the baselines, and how much of it may be luck.",
         .examples =
             "  hyperopt best quickstart.db\n  hyperopt best quickstart.db --toml >> fixed.toml\n",
         .option = option,
@@ -45,8 +46,9 @@ int ho_cmd_best(int argc, char **argv)
     if (rc == HO_OK) {
         rc = ho_trial_print_toml(stdout, store, number, &err);
     }
-    if (rc == HO_OK && !toml_only) {
-        rc = ho_trial_print_folds(stdout, store, number, &err);
+    if (rc == HO_OK && !toml_only &&
+        (rc = ho_trial_print_folds(stdout, store, number, &err)) == HO_OK) {
+        ho_overfit_print(stdout, store);
     }
     ho_store_close(&store);
     return rc == HO_OK ? HO_EXIT_OK : ho_exit_report(&err);

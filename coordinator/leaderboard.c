@@ -62,6 +62,38 @@ static void print_overfitting(FILE *out, ho_store *store)
     }
 }
 
+/* "name value", or nothing when the value is not known. */
+static void print_known(FILE *out, const char *name, int decimals, double value)
+{
+    if (!isnan(value)) {
+        (void)fprintf(out, "  %-36s %.*f\n", name, decimals, value);
+    }
+}
+
+void ho_overfit_print(FILE *out, ho_store *store)
+{
+    ho_overfit_row row;
+    char text[700];
+
+    if (ho_overfit_read(store, &row, NULL) != HO_OK) {
+        return;
+    }
+    ho_overfit_sentence(&row, text, sizeof text);
+    (void)fprintf(out, "\nHow much may be luck (trial %lld, %lld tries):\n", (long long)row.trial,
+                  (long long)row.configurations);
+    print_known(out, "Sharpe ratio a session", 4, row.sharpe);
+    print_known(out, "expected best without skill", 4, row.sharpe_zero);
+    print_known(out, "PSR, probability that it is above 0", 4, row.psr);
+    print_known(out, "DSR, above the best without skill", 4, row.dsr);
+    print_known(out, "minimum track record, sessions", 0, row.min_track_sessions);
+    print_known(out, "PBO, best lands in the worse half", 4, row.pbo);
+    print_known(out, "p of the null test", 4, row.null_p);
+    (void)fprintf(out, "%s\n", text);
+    if (row.notes[0] && !isnan(row.dsr)) {
+        (void)fprintf(out, "Notes: %s.\n", row.notes);
+    }
+}
+
 ho_status ho_summary_print(FILE *out, ho_store *store, ho_err *err)
 {
     sqlite3_stmt *statement = NULL;

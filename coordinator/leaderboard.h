@@ -16,6 +16,8 @@ extern "C" {
 ho_status ho_leaderboard_print(FILE *out, ho_store *store, int count, ho_err *err);
 /* Trials by state, time, the overfitting statistics where they are known. */
 ho_status ho_summary_print(FILE *out, ho_store *store, ho_err *err);
+/* The newest overfitting statistics with what they mean; nothing when there are none. */
+void ho_overfit_print(FILE *out, ho_store *store);
 /* The best trial beside the baselines, in a sentence; nothing when no trial is complete. */
 ho_status ho_verdict_print(FILE *out, ho_store *store, ho_err *err);
 /* Commands worth trying now, by what the study holds. study: its file, or NULL. */

@@ -193,6 +193,11 @@ class Views(Made):
         track = 1 + deviation ** 2 * (inverse(0.95) / sharpe) ** 2
         self.assertAlmostEqual(row["min_track_sessions"], track, 6)
         self.assertEqual(row["pbo_splits"], math.comb(16, 8))
+        text = self.hyperopt("best", "t.db").stdout
+        self.assertIn(f"trial {best}, 61 tries", text)
+        for name, number in (("PSR", f"{row['psr']:.4f}"), ("DSR", f"{row['dsr']:.4f}"), ("PBO", f"{row['pbo']:.4f}"),
+                             ("minimum track record", f"{row['min_track_sessions']:.0f}")):
+            self.assertRegex(text, rf"  {name}.* {number}\n")
         self.assertAlmostEqual(row["pbo"], self.pbo([returns(n) for n in range(60) if state(n) == "COMPLETE"]), 12)
 
     def pbo(self, columns, blocks=16):
