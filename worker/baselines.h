@@ -35,6 +35,13 @@ ho_status ho_baseline_score(ho_market *market, ho_baseline baseline, const ho_en
                             ho_window window, uint64_t study_seed, int fold,
                             ho_backtest_result *out, ho_err *err);
 
+/* The share of HO_BASELINE_RANDOM_POLICIES with the agent's own turnover and exposure that made
+ * less on the window than the agent did (equal ones count half). agent: its result there, with
+ * actions. NaN when it is not defined. */
+ho_status ho_baseline_percentile(ho_market *market, const ho_env_config *env, ho_window window,
+                                 uint64_t study_seed, int fold, const ho_backtest_result *agent,
+                                 double *out, ho_err *err);
+
 #ifdef __cplusplus
 }
 #endif

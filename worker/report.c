@@ -174,41 +174,78 @@ static void drop_bars(ho_backtest_result *result)
     result->bars = result->trade_count = 0;
 }
 
-ho_status ho_report_result(ho_link *link, ho_trial_run *run, const ho_bars *bars, ho_err *err)
+/* Percentiles of all windows [folds, seeds] among random policies; NaN where it would take more
+ * steps than the training did. */
+static ho_status percentiles(const ho_trial_run *run, ho_market *market, uint64_t study_seed,
+                             double *out, ho_err *err)
 {
     const ho_trial_plan *plan = run->plan;
     int n = plan->folds * plan->seeds;
+    int64_t steps = 0;
+    for (int i = 0; i < n; i++) {
+        out[i] = NAN;
+        steps += run->test[i].steps;
+    }
     ho_status rc = HO_OK;
-    for (int i = 0; rc == HO_OK && i < n; i++) {
+    for (int i = 0; rc == HO_OK && i < n && steps * HO_BASELINE_RANDOM_POLICIES <= run->experiences;
+         i++) {
+        int fold = i / plan->seeds, seed = i % plan->seeds;
+        int lane = plan->agent_folds == plan->folds ? i : seed;
+        rc = ho_baseline_percentile(market, &plan->lane[lane].env, plan->test[fold], study_seed,
+                                    fold, &run->test[i], &out[i], err);
+    }
+    return rc;
+}
+
+static ho_status send_all_actions(ho_link *link, ho_trial_run *run, ho_err *err)
+{
+    const ho_trial_plan *plan = run->plan;
+    ho_status rc = HO_OK;
+    for (int i = 0; rc == HO_OK && i < plan->folds * plan->seeds; i++) {
         if (run->test[i].actions) {
             rc = send_actions(link, run, i / plan->seeds, i % plan->seeds, &run->test[i], err);
             free(run->test[i].actions);
             run->test[i].actions = NULL;
         }
     }
-    if (rc != HO_OK) {
-        return rc;
-    }
+    return rc;
+}
+
+ho_status ho_report_result(ho_link *link, ho_trial_run *run, const ho_bars *bars, ho_market *market,
+                           uint64_t study_seed, ho_err *err)
+{
+    const ho_trial_plan *plan = run->plan;
+    int n = plan->folds * plan->seeds;
     ho_message m = message_of(HO_MSG_RESULT, run);
-    m.result.epochs = plan->epochs;
-    m.result.experiences = run->experiences;
-    m.result.updates = run->updates;
-    m.result.train_s = (double)(run->ended_ns - run->started_ns) * 1e-9;
+    double *percentile = calloc((size_t)n, sizeof *percentile);
     m.result.window = calloc((size_t)(n + plan->seeds), sizeof *m.result.window);
-    if (!m.result.window) {
-        return ho_err_set(err, HO_ENOMEM, "out of memory for a result");
+    ho_status rc = percentile && m.result.window
+                       ? HO_OK
+                       : ho_err_set(err, HO_ENOMEM, "out of memory for a result");
+    if (rc == HO_OK) {
+        rc = percentiles(run, market, study_seed, percentile, err);
     }
-    m.result.window_count = n + plan->seeds;
-    rc = join_seeds(run, bars, m.result.window + n, err);
-    for (int i = 0; i < n; i++) {
+    if (rc == HO_OK) {
+        rc = send_all_actions(link, run, err);
+    }
+    if (rc == HO_OK) {
+        m.result.epochs = plan->epochs;
+        m.result.experiences = run->experiences;
+        m.result.updates = run->updates;
+        m.result.train_s = (double)(run->ended_ns - run->started_ns) * 1e-9;
+        m.result.window_count = n + plan->seeds;
+        rc = join_seeds(run, bars, m.result.window + n, err);
+    }
+    for (int i = 0; rc == HO_OK && i < n; i++) {
         drop_bars(&run->test[i]);
         m.result.window[i].fold = i / plan->seeds;
         m.result.window[i].seed = i % plan->seeds;
-        m.result.window[i].random_percentile = NAN;
+        m.result.window[i].random_percentile = percentile[i];
         m.result.window[i].result = run->test[i];
         run->test[i] = (ho_backtest_result){0};
     }
     rc = rc == HO_OK ? ho_link_send(link, &m, err) : rc;
+    free(percentile);
     ho_message_clear(&m);
     return rc;
 }

@@ -26,8 +26,10 @@ ho_status ho_report_weights(ho_link *link, const ho_trial_run *run, const ho_stu
 
 /* Artifacts first (recorded actions of every test window), then the result:
  * every window and each seed's joined series (fold -1), for which bars and trades are used and then
- * dropped. Takes the arrays of run->test. bars: of the market. */
-ho_status ho_report_result(ho_link *link, ho_trial_run *run, const ho_bars *bars, ho_err *err);
+ * dropped. Takes the arrays of run->test. bars: of the market. The percentiles
+ * among random policies are measured where that takes fewer steps than the training took. */
+ho_status ho_report_result(ho_link *link, ho_trial_run *run, const ho_bars *bars, ho_market *market,
+                           uint64_t study_seed, ho_err *err);
 
 /* The same two of a [command] study. */
 ho_status ho_report_command_epoch(ho_link *link, int64_t trial, int32_t attempt, int32_t epoch,

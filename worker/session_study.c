@@ -48,7 +48,8 @@ static void on_finished(void *user, ho_trial_run *run)
     const ho_loaded_study *loaded = session->loaded;
     if (ho_report_weights(session->link, run, loaded->study, &loaded->bars, &loaded->features,
                           &err) != HO_OK ||
-        ho_report_result(session->link, run, &loaded->bars, &err) != HO_OK) {
+        ho_report_result(session->link, run, &loaded->bars, loaded->market, loaded->seed, &err) !=
+            HO_OK) {
         complain("result", &err);
         (void)ho_report_refusal(session->link, run->plan->number, run->plan->attempt,
                                 HO_FAIL_INTERNAL, err.text, &err);

@@ -296,6 +296,12 @@ static void baselines_and_artifacts_come_with_the_results(void **state)
             actions += strstr(m.chunk.name, ".actions.zst") != NULL;
         }
         result = m.type == HO_MSG_RESULT;
+        for (int i = 0; result && i < m.result.window_count; i++) {
+            double percentile = m.result.window[i].random_percentile;
+            if (m.result.window[i].fold >= 0) { /* not of the joined series */
+                assert_true(percentile >= 0.0 && percentile <= 1.0);
+            }
+        }
         ho_message_clear(&m);
     }
     assert_int_equal(baselines, 2 * 3); /* two folds; flat, buy-and-hold, random */
