@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One real coordinator process and N simulated workers over tcp: the coordinator's processor time
+ * and memory, how long replies take, bytes on the wire and on the disk. Lines of figures, then one
+ * JSON object.
+ *     bench_cluster HYPEROPT [WORKERS] [SECONDS] [REPORT_S]
+ * HYPEROPT is the program. Each of the WORKERS (1000) trains one trial at a time, reports every
+ * REPORT_S (1) seconds, delivers after ten reports and asks for the next. Measured for SECONDS (30)
+ * from the second trial on. */
+#include <czmq.h>
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "study/wire.h"
+
+enum { TRIAL_REPORTS = 10, SESSIONS = 260, FOLDS = 4, REPLIES_MAX = 4000000 };
+
+typedef struct sim {
+    zsock_t *socket;
+    int64_t trial, next_ns, sent_ns; /* sent_ns: when the result went out; 0: none waits */
+    int32_t attempt, epoch;
+    bool joined;
+} sim;
+
+typedef struct bench {
+    int count, joined;
+    int64_t report_ns;
+    sim *worker;
+    zmq_pollitem_t *item;
+    double *reply_ms;
+    int64_t replies, reports;
+    int64_t bytes_out, bytes_in; /* of the messages, framing left out; out: worker to coordinator */
+    int64_t result_bytes, report_bytes, lease_bytes, study_bytes; /* of one message */
+} bench;
+
+static void die(const char *what)
+{
+    (void)fprintf(stderr, "bench_cluster: %s\n", what);
+    exit(1);
+}
+
+static int64_t now_ns(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* ---- messages ------------------------------------------------------------------------------- */
+
+static int64_t say(bench *b, sim *w, const ho_message *m)
+{
+    ho_frames frames;
+    ho_err err = {0};
+    int64_t bytes = 0;
+    if (ho_wire_encode(m, &frames, &err) != HO_OK) {
+        die(err.text);
+    }
+    for (int i = 0; i < frames.count; i++) {
+        bytes += (int64_t)frames.frame[i].size;
+        (void)zmq_send(zsock_resolve(w->socket), frames.frame[i].data, frames.frame[i].size,
+                       ZMQ_DONTWAIT | (i + 1 < frames.count ? ZMQ_SNDMORE : 0));
+    }
+    ho_frames_clear(&frames);
+    b->bytes_out += bytes;
+    return bytes;
+}
+
+static void say_hello(bench *b, sim *w, int i)
+{
+    ho_message m = ho_message_make(HO_MSG_HELLO);
+    (void)snprintf(m.hello.name, sizeof m.hello.name, "sim-%d", i);
+    (void)snprintf(m.hello.uuid, sizeof m.hello.uuid, "%032d", i);
+    (void)snprintf(m.hello.host, sizeof m.hello.host, "bench");
+    m.hello.pid = i + 1;
+    m.hello.lanes = 8;
+    (void)say(b, w, &m);
+}
+
+static void say_ready(bench *b, sim *w)
+{
+    ho_message m = ho_message_make(HO_MSG_READY);
+    m.ready.slots = 1;
+    m.ready.lanes = 8;
+    (void)say(b, w, &m);
+}
+
+static void say_report(bench *b, sim *w)
+{
+    ho_message m = ho_message_make(HO_MSG_REPORT);
+    m.trial = w->trial;
+    m.attempt = w->attempt;
+    m.report.epoch = ++w->epoch;
+    m.report.stat.epoch = w->epoch;
+    m.report.scored = true;
+    m.report.value_count = 1;
+    m.report.value[0] = sin((double)w->epoch);
+    m.report.parent = -1;
+    b->report_bytes = say(b, w, &m);
+    b->reports++;
+}
+
+static void say_result(bench *b, sim *w)
+{
+    static double returns[SESSIONS];
+    static int32_t id[SESSIONS];
+    static ho_scored_window window[FOLDS];
+    ho_message m = ho_message_make(HO_MSG_RESULT);
+    memset(window, 0, sizeof window);
+    for (int f = 0; f < FOLDS; f++) {
+        window[f].fold = f;
+        window[f].random_percentile = NAN;
+        window[f].result.initial_capital = 1e6;
+        window[f].result.sessions = SESSIONS;
+        window[f].result.session_return = returns;
+        window[f].result.session_id = id;
+    }
+    for (int i = 0; i < SESSIONS; i++) {
+        returns[i] = 0.01 * sin(i + (double)w->trial);
+        id[i] = i;
+    }
+    m.trial = w->trial;
+    m.attempt = w->attempt;
+    m.result.epochs = w->epoch;
+    m.result.train_s = TRIAL_REPORTS;
+    m.result.window_count = FOLDS;
+    m.result.window = window;
+    b->result_bytes = say(b, w, &m);
+    w->sent_ns = now_ns();
+}
+
+static void take(bench *b, sim *w, const ho_message *m, int64_t bytes)
+{
+    if (m->type == HO_MSG_STUDY) {
+        b->study_bytes = bytes;
+        b->joined += !w->joined;
+        w->joined = true;
+        say_ready(b, w);
+    } else if (m->type == HO_MSG_TRIALS && m->trials.count > 0) {
+        b->lease_bytes = bytes;
+        w->trial = m->trials.order[0].trial;
+        w->attempt = m->trials.order[0].attempt;
+        w->epoch = 0;
+        w->next_ns = now_ns() + (int64_t)((double)b->report_ns * rand() / RAND_MAX);
+    } else if (m->type == HO_MSG_PING) {
+        ho_message pong = ho_message_make(HO_MSG_PONG);
+        pong.pong.sequence = m->ping.sequence;
+        (void)say(b, w, &pong);
+    } else if (m->type == HO_MSG_ACK && w->sent_ns > 0) {
+        if (b->replies < REPLIES_MAX) {
+            b->reply_ms[b->replies++] = (double)(now_ns() - w->sent_ns) * 1e-6;
+        }
+        w->sent_ns = 0;
+        w->trial = -1;
+        say_ready(b, w);
+    } else if (m->type == HO_MSG_REFUSE) {
+        die(m->refuse.reason);
+    }
+}
+
+static void hear(bench *b, sim *w)
+{
+    ho_frame frame[HO_WIRE_FRAMES_MAX];
+    ho_message m;
+    zmsg_t *message = zmsg_recv(w->socket);
+    int count = 0;
+    int64_t bytes = 0;
+    if (!message) {
+        return;
+    }
+    for (zframe_t *f = zmsg_first(message); f && count < HO_WIRE_FRAMES_MAX;
+         f = zmsg_next(message)) {
+        frame[count++] = (ho_frame){zframe_data(f), zframe_size(f)};
+        bytes += (int64_t)zframe_size(f);
+    }
+    b->bytes_in += bytes;
+    if (ho_wire_decode(frame, count, &m, NULL) == HO_OK) {
+        take(b, w, &m, bytes);
+        ho_message_clear(&m);
+    }
+    zmsg_destroy(&message);
+}
+
+static void turn(bench *b)
+{
+    (void)zmq_poll(b->item, b->count, 5);
+    for (int i = 0; i < b->count; i++) {
+        sim *w = &b->worker[i];
+        if (b->item[i].revents & ZMQ_POLLIN) {
+            hear(b, w);
+        }
+        if (w->trial >= 0 && w->sent_ns == 0 && now_ns() >= w->next_ns) {
+            w->next_ns += b->report_ns;
+            say_report(b, w);
+            if (w->epoch == TRIAL_REPORTS) {
+                say_result(b, w);
+            }
+        }
+    }
+}
+
+/* ---- the coordinator ------------------------------------------------------------------------ */
+
+static void write_study(void)
+{
+    FILE *file = fopen("bars.csv", "w");
+    (void)fprintf(file, "time,open,high,low,close,volume\n");
+    for (int i = 0; i < 6000; i++) {
+        double price = 100.0 + 5.0 * sin(i * 0.01);
+        (void)fprintf(file, "%lld,%.4f,%.4f,%.4f,%.4f,1000\n", 1600000000ll + 3600ll * i, price,
+                      price + 0.1, price - 0.1, price + 0.05);
+    }
+    (void)fclose(file);
+    file = fopen("bench.toml", "w");
+    (void)fprintf(
+        file,
+        "[study]\nname = \"bench\"\ntrials = 10000000\n[data]\npath = \"bars.csv\"\n"
+        "[folds]\ncount = %d\n[sampler]\nkind = \"random\"\n[pruner]\nkind = \"none\"\n"
+        "[search]\n\"dqn.learning_rate\" = { float = [1e-5, 3e-3], log = true }\n"
+        "\"dqn.gamma\" = { float = [0.9, 0.999] }\n\"dqn.tau\" = { float = [0.001, 0.1] }\n"
+        "\"barriers.stop_loss\" = { float = [10, 80] }\n",
+        FOLDS);
+    (void)fclose(file);
+}
+
+static pid_t start(const char *program)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        int log = open("log", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        (void)dup2(log, STDOUT_FILENO);
+        (void)dup2(log, STDERR_FILENO);
+        (void)execl(program, program, "run", "bench.toml", "--no-local", "--listen",
+                    "tcp://127.0.0.1:*", "--quiet", "--log-level", "info", (char *)NULL);
+        _exit(127);
+    }
+    return pid;
+}
+
+/* Its endpoint, from the log. */
+static void find_endpoint(pid_t pid, char *out, size_t room)
+{
+    for (int i = 0; i < 6000; i++) {
+        char line[512];
+        FILE *log = fopen("log", "r");
+        while (log && fgets(line, sizeof line, log)) {
+            char *at = strstr(line, "listening endpoint=");
+            if (at) {
+                at += strlen("listening endpoint=");
+                at[strcspn(at, " \n")] = '\0';
+                (void)snprintf(out, room, "%.*s", (int)room - 1, at);
+                (void)fclose(log);
+                return;
+            }
+        }
+        if (log) {
+            (void)fclose(log);
+        }
+        if (waitpid(pid, NULL, WNOHANG) != 0) {
+            die("the coordinator ended at once");
+        }
+        (void)usleep(10000);
+    }
+    die("the coordinator does not listen");
+}
+
+/* Processor seconds so far, and resident memory, of a process. */
+static void usage_of(pid_t pid, double *cpu_s, double *memory_mb)
+{
+    char path[64], text[1024] = "";
+    unsigned long user = 0, system_ticks = 0;
+    long pages = 0;
+    (void)snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
+    FILE *file = fopen(path, "r");
+    if (!file || !fgets(text, sizeof text, file)) {
+        die("the coordinator is gone");
+    }
+    (void)fclose(file);
+    char *after = strrchr(text, ')');
+    if (!after || sscanf(after + 2,
+                         "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %*d %*d %*d %*d "
+                         "%*d %*d %*u %*u %ld",
+                         &user, &system_ticks, &pages) != 3) {
+        die("/proc/PID/stat is not understood");
+    }
+    *cpu_s = (double)(user + system_ticks) / (double)sysconf(_SC_CLK_TCK);
+    *memory_mb = (double)pages * (double)sysconf(_SC_PAGESIZE) / 1048576.0;
+}
+
+/* Size of the database, what still lies in the WAL counted. */
+static double database_mb(void)
+{
+    sqlite3 *db = NULL;
+    sqlite3_stmt *statement = NULL;
+    double mb = -1.0;
+    if (sqlite3_open_v2("bench.db", &db, SQLITE_OPEN_READONLY, NULL) == SQLITE_OK &&
+        sqlite3_busy_timeout(db, 10000) == SQLITE_OK &&
+        sqlite3_prepare_v2(db,
+                           "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
+                           -1, &statement, NULL) == SQLITE_OK &&
+        sqlite3_step(statement) == SQLITE_ROW) {
+        mb = sqlite3_column_double(statement, 0) / 1048576.0;
+    }
+    (void)sqlite3_finalize(statement);
+    (void)sqlite3_close(db);
+    if (mb < 0.0) {
+        die("cannot read the database");
+    }
+    return mb;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* ---- main ----------------------------------------------------------------------------------- */
+
+static void print(const bench *b, double seconds, double join_s, double cpu_s, double memory_mb,
+                  double db_mb)
+{
+    double median = b->reply_ms[b->replies / 2], p99 = b->reply_ms[b->replies * 99 / 100],
+           worst = b->reply_ms[b->replies - 1], kb_trial = db_mb * 1024.0 / (double)b->replies;
+    (void)printf("cluster  workers=%d  joined in %.1f s  %.0f reports/s  %.1f results/s\n",
+                 b->count, join_s, (double)b->reports / seconds, (double)b->replies / seconds);
+    (void)printf("cluster  workers=%d  coordinator %.1f %% of a core, %.0f MB resident\n", b->count,
+                 100.0 * cpu_s / seconds, memory_mb);
+    (void)printf(
+        "cluster  workers=%d  result to ack (after commit) ms: median %.1f  p99 %.1f  worst "
+        "%.1f\n",
+        b->count, median, p99, worst);
+    (void)printf("cluster  workers=%d  database %.1f kB a trial (%d reports, %d folds, %d sessions "
+                 "each)\n",
+                 b->count, kb_trial, TRIAL_REPORTS, FOLDS, SESSIONS);
+    (void)printf(
+        "cluster  workers=%d  messages, bytes: study %lld, lease %lld, report %lld, result "
+        "%lld; to the coordinator %.1f kB/s, from it %.1f kB/s\n",
+        b->count, (long long)b->study_bytes, (long long)b->lease_bytes, (long long)b->report_bytes,
+        (long long)b->result_bytes, (double)b->bytes_out / 1024.0 / seconds,
+        (double)b->bytes_in / 1024.0 / seconds);
+    (void)printf("{\"bench\":\"cluster\",\"workers\":%d,\"seconds\":%.1f,\"join_s\":%.2f,"
+                 "\"reports_per_s\":%.1f,\"results_per_s\":%.2f,\"coordinator_core_share\":%.4f,"
+                 "\"coordinator_mb\":%.1f,\"ack_ms_median\":%.2f,\"ack_ms_p99\":%.2f,"
+                 "\"ack_ms_worst\":%.2f,\"database_kb_per_trial\":%.2f,\"report_bytes\":%lld,"
+                 "\"result_bytes\":%lld}\n",
+                 b->count, seconds, join_s, (double)b->reports / seconds,
+                 (double)b->replies / seconds, cpu_s / seconds, memory_mb, median, p99, worst,
+                 kb_trial, (long long)b->report_bytes, (long long)b->result_bytes);
+}
+
+static void simulate(bench *b, pid_t coordinator, const char *endpoint, double wanted_s)
+{
+    double cpu0 = 0, cpu1 = 0, memory_mb = 0;
+    int64_t begin = now_ns();
+    for (int i = 0; i < b->count; i++) {
+        b->worker[i].socket = zsock_new_dealer(endpoint);
+        if (!b->worker[i].socket) {
+            die("no more sockets: raise `ulimit -n`");
+        }
+        zsock_set_linger(b->worker[i].socket, 0);
+        b->worker[i].trial = -1;
+        b->item[i] =
+            (zmq_pollitem_t){.socket = zsock_resolve(b->worker[i].socket), .events = ZMQ_POLLIN};
+        say_hello(b, &b->worker[i], i);
+    }
+    while (b->joined < b->count && now_ns() - begin < 300 * INT64_C(1000000000)) {
+        turn(b);
+    }
+    if (b->joined < b->count) {
+        die("not all workers could join");
+    }
+    double join_s = (double)(now_ns() - begin) * 1e-9;
+    for (int64_t settle = now_ns(); now_ns() - settle < (TRIAL_REPORTS + 1) * b->report_ns;) {
+        turn(b);
+    }
+    b->replies = b->reports = b->bytes_in = b->bytes_out = 0;
+    double db0 = database_mb();
+    usage_of(coordinator, &cpu0, &memory_mb);
+    begin = now_ns();
+    while ((double)(now_ns() - begin) * 1e-9 < wanted_s) {
+        turn(b);
+    }
+    double seconds = (double)(now_ns() - begin) * 1e-9;
+    usage_of(coordinator, &cpu1, &memory_mb);
+    double db1 = database_mb();
+    if (b->replies == 0) {
+        die("no reply came");
+    }
+    qsort(b->reply_ms, (size_t)b->replies, sizeof *b->reply_ms, by_value);
+    print(b, seconds, join_s, cpu1 - cpu0, memory_mb, db1 - db0);
+    for (int i = 0; i < b->count; i++) {
+        zsock_destroy(&b->worker[i].socket);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    char folder[] = "/tmp/bench-cluster-XXXXXX", endpoint[128], command[96];
+    struct rlimit limit;
+    bench b = {.count = argc > 2 ? (int)strtol(argv[2], NULL, 10) : 1000};
+    double seconds = argc > 3 ? strtod(argv[3], NULL) : 30.0;
+    double report_s = argc > 4 ? strtod(argv[4], NULL) : 1.0;
+    char program[4096];
+
+    if (argc < 2 || b.count < 1 || !(seconds > 0.0) || !(report_s > 0.0) ||
+        !realpath(argv[1], program)) {
+        die("usage: bench_cluster HYPEROPT [WORKERS] [SECONDS] [REPORT_S]");
+    }
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+    }
+    if (!mkdtemp(folder) || chdir(folder) != 0) {
+        die("cannot make a folder in /tmp");
+    }
+    zsys_handler_set(NULL);
+    zsys_set_max_sockets(0);
+    b.report_ns = (int64_t)(report_s * 1e9);
+    b.worker = (sim *)calloc((size_t)b.count, sizeof *b.worker);
+    b.item = (zmq_pollitem_t *)calloc((size_t)b.count, sizeof *b.item);
+    b.reply_ms = (double *)calloc(REPLIES_MAX, sizeof *b.reply_ms);
+    if (!b.worker || !b.item || !b.reply_ms) {
+        die("out of memory");
+    }
+    write_study();
+    pid_t coordinator = start(program);
+    find_endpoint(coordinator, endpoint, sizeof endpoint);
+    simulate(&b, coordinator, endpoint, seconds);
+    (void)kill(coordinator, SIGUSR1);
+    (void)waitpid(coordinator, NULL, 0);
+    free(b.worker);
+    free(b.item);
+    free(b.reply_ms);
+    (void)snprintf(command, sizeof command, "rm -r %s", folder);
+    return system(command) == 0 ? 0 : 1;
+}
