@@ -29,6 +29,9 @@ static void options_are_read(void **state)
     assert_string_equal(options.name, "w0");
     assert_int_equal(options.log_level, HO_LOG_DEBUG);
     assert_int_equal(options.parent, 0);
+    assert_int_equal(options.signal_code, 0);
+    CHECK_OK(parse("--connect=tcp://h:1 --signal-code 75"), &err);
+    assert_int_equal(options.signal_code, 75);
     CHECK_OK(parse("--connect=ipc:///tmp/x --cpu --threads 2 --parent 41 --cache-limit 2"), &err);
     assert_true(options.cpu);
     assert_int_equal(options.threads, 2);
