@@ -331,6 +331,9 @@ ho_status ho_watch(ho_store *store, double every_s, ho_err *err)
     }
     int found = 0; /* a terminal that cannot move the cursor has no full screen */
     bool able = setupterm(NULL, STDOUT_FILENO, &found) == OK && tigetstr("cup") != NULL;
+    if (cur_term) {
+        (void)del_curterm(cur_term); /* newterm makes its own */
+    }
     SCREEN *terminal = able ? newterm(NULL, stdout, stdin) : NULL;
     if (!terminal) {
         return ho_err_set(
