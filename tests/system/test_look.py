@@ -24,7 +24,7 @@ class Screen:
         width, height = size.split("x")
         self.tmux("new-session", "-d", "-x", width, "-y", height, "-s", "s",
                   f"cd {test.dir}; {env} {command}; echo left with $?; sleep 600")
-        test.addCleanup(self.close)
+        test.screens.append(self)  # closed before the folder with the socket goes
 
     def tmux(self, *args):
         return subprocess.run(["tmux", "-S", self.socket, "-f", "/dev/null", *args], capture_output=True, text=True)
@@ -46,6 +46,15 @@ class Screen:
 
 @unittest.skipUnless(shutil.which("tmux"), "no tmux")
 class Terminal(harness.SystemTest):
+    def setUp(self):
+        super().setUp()
+        self.screens = []
+
+    def tearDown(self):
+        for screen in self.screens:
+            screen.close()
+        super().tearDown()
+
     def made(self):
         self.write(study_text(trials=60))
         subprocess.run([BIN / "make_study", "t.toml", "t.db", "60"], cwd=self.dir, check=True)
