@@ -28,7 +28,7 @@ if [ "$long" = yes ]; then
     if python3 -m venv build/optuna && build/optuna/bin/pip install -q optuna optuna-dashboard; then
         export HO_OPTUNA_PYTHON="$PWD/build/optuna/bin/python"
     fi
-    tools/install-packages.sh cluster || echo "test.sh: no kubernetes-client here; its test is skipped" >&2
+    command -v kubectl >/dev/null || tools/install-packages.sh cluster || echo "test.sh: no kubernetes-client here; its test is skipped" >&2
     tools/install-packages.sh optuna || echo "test.sh: no python3-optuna here; its test is skipped" >&2
 fi
 cmake --preset "$preset" -DHYPEROPT_TESTS=ON
