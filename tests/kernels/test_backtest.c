@@ -653,7 +653,7 @@ static void the_cpu_backend_says_what_it_is(void **state)
     CHECK_OK(ho_backend_open(&backend, &options, &err), &err);
     CHECK_OK(ho_backend_info(backend, &info, &err), &err);
     assert_string_equal(info.uuid, "cpu");
-    assert_int_equal(info.processors, 2);
+    assert_in_range(info.processors, 1, 2); /* one under the thread sanitizer */
     assert_int_equal(info.memory_free, 1000);
     ho_backend_close(&backend);
     ho_backend_close(&backend);
