@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -571,6 +572,19 @@ static ho_status check_endpoint(const char *endpoint, ho_err *err)
     return HO_OK;
 }
 
+/* czmq waits for a thread's word without looking again after an interrupt: a signal at the wrong
+ * moment would let it go on while the thread still runs. The I/O thread keeps the mask. */
+static void hold_signals(sigset_t *before)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGUSR1);
+    sigaddset(&set, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &set, before);
+}
+
 ho_status ho_link_create(ho_link **out, const ho_link_options *options, ho_err *err)
 {
     *out = NULL;
@@ -606,7 +620,10 @@ ho_status ho_link_create(ho_link **out, const ho_link_options *options, ho_err *
         rc = load_keys(link, options, err);
     }
     if (rc == HO_OK) {
+        sigset_t before;
+        hold_signals(&before);
         link->actor = zactor_new(run, link);
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
         rc = link->actor ? HO_OK : ho_err_set(err, HO_EIO, "cannot start the I/O thread");
     }
     if (rc != HO_OK) {
@@ -622,7 +639,10 @@ void ho_link_destroy(ho_link **link)
         return;
     }
     ho_link *l = *link;
+    sigset_t before;
+    hold_signals(&before);
     zactor_destroy(&l->actor);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     while (l->inbox) {
         struct parcel *next = l->inbox->next;
         ho_message_clear(&l->inbox->message);
