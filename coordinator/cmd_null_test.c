@@ -61,8 +61,8 @@ static double best_value(ho_store *store)
 {
     sqlite3_stmt *statement = NULL;
     double value = NAN;
-    if (sqlite3_prepare_v2(ho_store_db(store), "SELECT value FROM best_trial", -1,
-                           &statement, NULL) == SQLITE_OK &&
+    if (sqlite3_prepare_v2(ho_store_db(store), "SELECT value FROM best_trial", -1, &statement,
+                           NULL) == SQLITE_OK &&
         sqlite3_step(statement) == SQLITE_ROW) {
         value = sqlite3_column_double(statement, 0);
     }

@@ -39,8 +39,7 @@ static ho_status print_rows(FILE *out, ho_store *store, const char *sql, int64_t
 ho_status ho_trial_best(ho_store *store, int64_t *number, ho_err *err)
 {
     sqlite3_stmt *statement = NULL;
-    ho_status rc =
-        prepare(store, "SELECT trial FROM best_trial", 0, &statement, err);
+    ho_status rc = prepare(store, "SELECT trial FROM best_trial", 0, &statement, err);
     if (rc == HO_OK && sqlite3_step(statement) == SQLITE_ROW) {
         *number = sqlite3_column_int64(statement, 0);
     } else if (rc == HO_OK) {

@@ -53,7 +53,7 @@
       "tpe|random|grid|sobol|cmaes|gp|nsga2", "", "how parameters are proposed")                   \
     X(SAMPLER_STARTUP, "sampler.startup", INT, FIXED, RESUME, 0, 1e6, "10", "", "trials",          \
       "random trials before a model is used")                                                      \
-    X(SAMPLER_CANDIDATES, "sampler.candidates", INT, FIXED, RESUME, 1, 1024, "24", "", "",          \
+    X(SAMPLER_CANDIDATES, "sampler.candidates", INT, FIXED, RESUME, 1, 1024, "24", "", "",         \
       "tpe: candidates drawn for each proposal")                                                   \
     X(SAMPLER_SIGMA0, "sampler.sigma0", FLOAT, FIXED, RESUME, 1e-6, 1, "0.16666666666666666", "",  \
       "share of the range", "cmaes: first step size")                                              \

@@ -198,9 +198,8 @@ static ho_status put_fold_equity(sqlite3 *db, ho_json_out *out, const fold_list 
                                  ho_err *err)
 {
     series best, hold = {0}, random = {0};
-    ho_status rc =
-        read_series(db, "fold_result WHERE trial = (SELECT trial FROM best_trial)",
-                    folds->id[i], &best, err);
+    ho_status rc = read_series(db, "fold_result WHERE trial = (SELECT trial FROM best_trial)",
+                               folds->id[i], &best, err);
 
     if (rc == HO_OK && best.rows > 0) {
         int thin = (best.sessions + HO_REPORT_SESSIONS - 1) / HO_REPORT_SESSIONS;

@@ -4,8 +4,8 @@
  * (kriging believer: Ginsbourger et al. 2010). A conditional parameter has a column that says
  * whether it is active. At most DATA_MAX told trials are modelled: the better half of them by rank,
  * the rest the newest. Pruned trials take the loss of the worst modelled one, infeasible and
- * failed ones a worse loss, as spec/search.md 3.1 item 3 orders them. For spaces of up to some 20 parameters
- * and 1,000 trials that each cost minutes. */
+ * failed ones a worse loss, as spec/search.md 3.1 item 3 orders them. For spaces of up to some 20
+ * parameters and 1,000 trials that each cost minutes. */
 #include "coordinator/search/gp_model.h"
 
 #include <math.h>
