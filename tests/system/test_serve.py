@@ -21,12 +21,13 @@ class Serve(harness.SystemTest):
         return self.query("SELECT min(started_ns), max(finished_ns) FROM trial", f"q/{name}.db")[0]
 
     def test_studies_take_turns_and_all_end(self):
-        self.drop("a", trials=30, epochs=40)
-        self.drop("b", trials=30, epochs=40)
+        # far more work than fits between two looks at the queue (1 s), on any machine
+        self.drop("a", trials=300, epochs=40)
+        self.drop("b", trials=300, epochs=40)
         (self.dir / "q" / "broken.toml").write_text("[study\n")
         done = self.hyperopt("serve", "q", "--once", "--slice", "0.2s", "--workers", 1)
         for name in "ab":
-            self.assertEqual(self.states(f"q/{name}.db"), {"COMPLETE": 30})
+            self.assertEqual(self.states(f"q/{name}.db"), {"COMPLETE": 300})
             self.assertIntact(f"q/{name}.db")
         a, b = self.span("a"), self.span("b")
         self.assertLess(b[0], a[1], "b waits for all of a\n" + done.stdout)
