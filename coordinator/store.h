@@ -28,7 +28,7 @@ extern "C" {
 
 typedef struct ho_store ho_store;
 
-enum { HO_STORE_VERSION = 1, HO_STORE_OBJECTIVES_MAX = 8 };
+enum { HO_STORE_VERSION = 2, HO_STORE_OBJECTIVES_MAX = 8 };
 
 /* How the writer does, since it was opened. */
 typedef struct ho_store_health {

@@ -34,16 +34,13 @@ struct ho_store {
     int64_t next_worker;
 };
 
-/* A migration takes a file from version `from` to `from + 1`. */
-typedef struct ho_store_migration {
-    int from;
-    const char *sql;
-} ho_store_migration;
+/* Brings db from its version to `target`, that of sql/schema.sql, after copying the file to
+ * "<path>.v<version>.bak". The views are gone then. HO_ESTORE: newer than target, or a step fails
+ * (nothing is changed then). *migrated: whether anything was done. */
+ho_status ho_store_migrate(sqlite3 *db, const char *path, int target, bool *migrated, ho_err *err);
 
-/* Brings db from its version to `target`, after copying the file to "<path>.v<version>.bak".
- * HO_ESTORE: newer than target, a step is missing, or a step fails (nothing is changed then). */
-ho_status ho_store_migrate(sqlite3 *db, const char *path, const ho_store_migration *migration,
-                           int count, int target, ho_err *err);
+/* The first number of a query; fallback when there is none. */
+int64_t ho_store_number(sqlite3 *db, const char *sql, int64_t fallback);
 
 /* Whether statfs's f_type is a network filesystem, on which WAL's shared memory does not work. */
 bool ho_store_is_network(long f_type);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Opening and closing the store: the lock against a second coordinator, the filesystem, integrity,
- * version and migration, the read-only way in. Contracts: store.h. */
+ * version, the read-only way in. Contracts: store.h. */
 #include "coordinator/store_internal.h"
 
 #include <errno.h>
@@ -128,109 +128,17 @@ static void drop_lock(ho_store *store)
 
 /* ---- version and integrity ------------------------------------------------------------------ */
 
-static int64_t pragma_int(sqlite3 *db, const char *sql, int64_t fallback)
-{
-    sqlite3_stmt *statement = NULL;
-    int64_t value = fallback;
-    if (sqlite3_prepare_v2(db, sql, -1, &statement, NULL) == SQLITE_OK &&
-        sqlite3_step(statement) == SQLITE_ROW) {
-        value = sqlite3_column_int64(statement, 0);
-    }
-    (void)sqlite3_finalize(statement);
-    return value;
-}
-
-static ho_status backup(sqlite3 *db, const char *path, int version, ho_err *err)
-{
-    char copy[PATH_MAX];
-    sqlite3 *to = NULL;
-    sqlite3_backup *job = NULL;
-    ho_status rc = HO_OK;
-
-    if (snprintf(copy, sizeof copy, "%s.v%d.bak", path, version) >= (int)sizeof copy) {
-        return ho_err_set(err, HO_ESTORE, "%s: the path is too long", path);
-    }
-    if (sqlite3_open_v2(copy, &to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) != SQLITE_OK ||
-        !(job = sqlite3_backup_init(to, "main", db, "main"))) {
-        rc = ho_err_set(err, HO_ESTORE, "%s: cannot write the backup copy: %s", copy,
-                        sqlite3_errmsg(to));
-        goto out;
-    }
-    (void)sqlite3_backup_step(job, -1);
-    if (sqlite3_backup_finish(job) != SQLITE_OK) {
-        rc = ho_err_set(err, HO_ESTORE, "%s: cannot write the backup copy: %s", copy,
-                        sqlite3_errmsg(to));
-    } else {
-        ho_log(HO_LOG_INFO, "store", "backup before migration path=%s", copy);
-    }
-out:
-    (void)sqlite3_close(to);
-    return rc;
-}
-
-ho_status ho_store_migrate(sqlite3 *db, const char *path, const ho_store_migration *migration,
-                           int count, int target, ho_err *err)
-{
-    int version = (int)pragma_int(db, "PRAGMA user_version", 0);
-    ho_status rc = HO_OK;
-
-    if (version > target) {
-        return ho_err_set(
-            err, HO_ESTORE,
-            "%s: written by a newer hyperopt (file version %d, this program knows %d); "
-            "use that program",
-            path, version, target);
-    }
-    if (version == target) {
-        return HO_OK;
-    }
-    if ((rc = backup(db, path, version, err)) != HO_OK) {
-        return rc;
-    }
-    if (sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK) {
-        return ho_err_set(err, HO_ESTORE, "%s: cannot migrate: %s", path, sqlite3_errmsg(db));
-    }
-    while (version < target) {
-        const char *sql = NULL;
-        char set_version[64];
-        for (int i = 0; i < count; i++) {
-            sql = migration[i].from == version ? migration[i].sql : sql;
-        }
-        (void)snprintf(set_version, sizeof set_version, "PRAGMA user_version = %d", version + 1);
-        if (!sql) {
-            rc = ho_err_set(err, HO_ESTORE, "%s: this program cannot migrate file version %d", path,
-                            version);
-            break;
-        }
-        if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK ||
-            sqlite3_exec(db, set_version, NULL, NULL, NULL) != SQLITE_OK) {
-            rc = ho_err_set(err, HO_ESTORE,
-                            "%s: migration from version %d failed, nothing was changed: %s", path,
-                            version, sqlite3_errmsg(db));
-            break;
-        }
-        version++;
-    }
-    if (rc == HO_OK && sqlite3_exec(db, "COMMIT", NULL, NULL, NULL) != SQLITE_OK) {
-        rc = ho_err_set(err, HO_ESTORE, "%s: cannot migrate: %s", path, sqlite3_errmsg(db));
-    }
-    if (rc != HO_OK) {
-        (void)sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
-    }
-    return rc;
-}
-
 /* A file that is not a database, or somebody else's, is told apart from a damaged one. */
 static ho_status check_kind(ho_store *store, ho_err *err)
 {
-    int64_t tables = pragma_int(store->db, "SELECT count(*) FROM sqlite_master", -1);
+    int64_t tables = ho_store_number(store->db, "SELECT count(*) FROM sqlite_master", -1);
     if (tables < 0) {
         bool foreign = sqlite3_errcode(store->db) == SQLITE_NOTADB;
         return ho_err_set(err, HO_ESTORE, "%s: %s: %s", store->path,
                           foreign ? "not a study database" : "the database is damaged",
                           sqlite3_errmsg(store->db));
     }
-    if (pragma_int(store->db, "PRAGMA application_id", 0) != HO_STORE_APPLICATION_ID) {
+    if (ho_store_number(store->db, "PRAGMA application_id", 0) != HO_STORE_APPLICATION_ID) {
         return ho_err_set(err, HO_ESTORE, "%s: not a study database%s", store->path,
                           tables == 0 ? ": the file is empty" : ": another program's SQLite file");
     }
@@ -312,7 +220,7 @@ ho_status ho_store_open(ho_store **out, const char *path, const ho_store_options
     ho_store *store = NULL;
     ho_status rc = HO_OK;
     struct stat before;
-    bool exists = stat(path, &before) == 0;
+    bool exists = stat(path, &before) == 0, migrated = false;
 
     *out = NULL;
     if ((rc = alloc_store(&store, path, err)) != HO_OK) {
@@ -337,18 +245,21 @@ ho_status ho_store_open(ho_store **out, const char *path, const ho_store_options
     (void)sqlite3_busy_timeout(store->db, 5000); /* while opening; flushing sets it to 0 */
     /* a coordinator that was killed while it made the file leaves one without tables */
     bool blank = exists && options->create &&
-                 pragma_int(store->db, "SELECT count(*) FROM sqlite_master", -1) == 0 &&
-                 pragma_int(store->db, "PRAGMA application_id", -1) == 0;
+                 ho_store_number(store->db, "SELECT count(*) FROM sqlite_master", -1) == 0 &&
+                 ho_store_number(store->db, "PRAGMA application_id", -1) == 0;
     if (exists && !blank) {
         if ((rc = check_kind(store, err)) != HO_OK || (rc = set_journal(store, err)) != HO_OK ||
             (rc = check_integrity(store, err)) != HO_OK ||
-            (rc = ho_store_migrate(store->db, path, NULL, 0, HO_STORE_VERSION, err)) != HO_OK) {
+            (rc = ho_store_migrate(store->db, path, HO_STORE_VERSION, &migrated, err)) != HO_OK ||
+            (migrated && ho_store_has_study(store) &&
+             (rc = ho_store_make_views(store, err)) != HO_OK)) {
             goto out;
         }
     } else if ((rc = set_journal(store, err)) != HO_OK || (rc = make_schema(store, err)) != HO_OK) {
         goto out;
     }
-    store->next_worker = 1 + pragma_int(store->db, "SELECT coalesce(max(id), 0) FROM worker", 0);
+    store->next_worker =
+        1 + ho_store_number(store->db, "SELECT coalesce(max(id), 0) FROM worker", 0);
     *out = store;
     store = NULL;
 out:
@@ -417,7 +328,7 @@ ho_status ho_store_uri(const char *path, const char *query, char *out, size_t ro
 
 static bool readable(sqlite3 *db)
 {
-    return pragma_int(db, "SELECT count(*) FROM sqlite_master", -1) >= 0;
+    return ho_store_number(db, "SELECT count(*) FROM sqlite_master", -1) >= 0;
 }
 
 static int open_uri(ho_store *store, const char *query)
@@ -474,7 +385,7 @@ ho_status ho_store_open_read(ho_store **out, const char *path, ho_err *err)
     if ((rc = check_kind(store, err)) != HO_OK) {
         goto out;
     }
-    int version = (int)pragma_int(store->db, "PRAGMA user_version", 0);
+    int version = (int)ho_store_number(store->db, "PRAGMA user_version", 0);
     if (version != HO_STORE_VERSION) {
         rc = ho_err_set(
             err, HO_ESTORE,

@@ -7,7 +7,8 @@
 --   NULL      undefined or not known yet; never 0 for "undefined", never NaN
 --   [derived] can be computed again from other rows; kept because it is read often
 -- A trial's change of state and everything it caused are one transaction.
--- Version of this schema: PRAGMA user_version, set at the end. See migrations/.
+-- Version of this schema: PRAGMA user_version, set at the end, and HO_STORE_VERSION in store.h. A
+-- change of a table is a new version; older files are migrated by coordinator/store_migrate.c.
 
 -- The study. Written once by the first `run`; changed by `run --trials`, `--allow-change`, and when
 -- a run starts, ends or is interrupted.
@@ -382,4 +383,4 @@ CREATE TABLE importance (
 ) STRICT, WITHOUT ROWID;
 
 PRAGMA application_id = 1213157460;  -- 'HOPT'
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;

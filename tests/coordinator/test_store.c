@@ -382,40 +382,6 @@ static void a_newer_file_is_refused_and_a_damaged_one_is_noticed(void **state)
     ho_study_free(&study);
 }
 
-static void an_older_file_is_migrated_after_a_backup_copy(void **state)
-{
-    (void)state;
-    static const ho_store_migration steps[] = {
-        {1, "ALTER TABLE a ADD COLUMN two; INSERT INTO a VALUES (2, 2)"},
-        {2, "ALTER TABLE a ADD COLUMN three"},
-        {3, "ALTER TABLE nonsense ADD COLUMN four"},
-    };
-    char path[64], copy[80];
-    ho_err err = {0};
-    sqlite3 *db = NULL;
-    struct stat info;
-    fixture_path(path, sizeof path);
-    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    assert_int_equal(
-        sqlite3_exec(db, "CREATE TABLE a (one); INSERT INTO a VALUES (1); PRAGMA user_version = 1",
-                     NULL, NULL, NULL),
-        SQLITE_OK);
-    CHECK_OK(ho_store_migrate(db, path, steps, 3, 3, &err), &err);
-    assert_int_equal(sqlite3_exec(db, "SELECT one, two, three FROM a", NULL, NULL, NULL),
-                     SQLITE_OK);
-    (void)snprintf(copy, sizeof copy, "%s.v1.bak", path);
-    assert_int_equal(stat(copy, &info), 0);
-    /* a step that fails changes nothing, not even the steps before it */
-    assert_int_equal(sqlite3_exec(db, "PRAGMA user_version = 2", NULL, NULL, NULL), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db, "ALTER TABLE a DROP COLUMN three", NULL, NULL, NULL),
-                     SQLITE_OK);
-    CHECK_STATUS(ho_store_migrate(db, path, steps, 3, 4, &err), HO_ESTORE);
-    assert_int_not_equal(sqlite3_exec(db, "SELECT three FROM a", NULL, NULL, NULL), SQLITE_OK);
-    CHECK_STATUS(ho_store_migrate(db, path, steps, 3, 1, &err), HO_ESTORE);
-    CHECK_CONTAINS(err.text, "newer");
-    (void)sqlite3_close(db);
-}
-
 static void network_filesystems_are_known_and_use_a_rollback_journal(void **state)
 {
     (void)state;
@@ -573,7 +539,6 @@ int main(void)
         cmocka_unit_test(files_that_are_no_study_are_told_apart),
         cmocka_unit_test(a_file_without_tables_is_begun_anew),
         cmocka_unit_test(a_newer_file_is_refused_and_a_damaged_one_is_noticed),
-        cmocka_unit_test(an_older_file_is_migrated_after_a_backup_copy),
         cmocka_unit_test(network_filesystems_are_known_and_use_a_rollback_journal),
         cmocka_unit_test(a_read_only_medium_is_read_as_it_lies),
         cmocka_unit_test(a_torn_wal_loses_only_the_torn_commit),
