@@ -276,17 +276,15 @@ static ho_status enqueue_adam(cuda_cohort *c)
     return rc;
 }
 
-/* The td error of as many rows as an epoch collects: gather, three forward passes, td. */
 static ho_status enqueue_td(cuda_cohort *c)
 {
-    ho_status rc = HO_OK;
-    const int rounds = 64000 / c->key.batch;
-    for (int u = 0; u < rounds && rc == HO_OK; u++) {
-        rc = ho_learn_gather(&c->learn, u, c->stream);
-        rc = rc == HO_OK ? ho_learn_forward(&c->learn, c->stream) : rc;
-        rc = rc == HO_OK ? ho_learn_td(&c->learn, c->stream) : rc;
-    }
-    return rc;
+    return ho_fused_new_td(&c->learn, c->stream);
+}
+
+static ho_status enqueue_collect_td(cuda_cohort *c)
+{
+    const ho_status rc = enqueue_collect(c);
+    return rc == HO_OK ? enqueue_td(c) : rc;
 }
 
 /* ---- figures ---- */
@@ -308,6 +306,21 @@ static void report(const char *name, int lanes, timing t, double rate, const cha
             "%s\n  {\"name\": \"%s\", \"lanes\": %d, \"median_ms\": %.4f, \"best_ms\": %.4f, "
             "\"rate\": %.1f, \"unit\": \"%s\", \"share\": %.4f}",
             json_lines++ ? "," : "", name, lanes, t.median, t.best, rate, unit, share);
+}
+
+/* The td errors of all new experience, as prioritised replay enters them. */
+static void bench_td(cuda_cohort *c, int lanes)
+{
+    const double steps = 64000.0 * lanes;
+    check_cuda(cudaMalloc((void **)&c->learn.new_td, (size_t)steps * sizeof(float)), "td errors");
+    check(ho_fused_new_td_prepare(), "td errors");
+    const timing td = time_graph(c, enqueue_td, 5);
+    report("  td error of new experience", lanes, td, steps / td.median * 1e-3, "M exp/s", 0);
+    const timing all = time_graph(c, enqueue_collect_td, 5);
+    report("collect, td error included", lanes, all, steps / all.median * 1e-3, "M exp/s",
+           steps / (all.median * 1e-3) * EXPERIENCE_FLOP / BF16_RATE);
+    check_cuda(cudaFree(c->learn.new_td), "td errors");
+    c->learn.new_td = NULL;
 }
 
 static void bench_lanes(ho_backend *b, ho_backend *portable, ho_market *m, ho_market *pm, int lanes)
@@ -334,19 +347,9 @@ static void bench_lanes(ho_backend *b, ho_backend *portable, ho_market *m, ho_ma
             const timing store = time_graph(c, enqueue_store, 5);
             report("  replay and statistics", lanes, store, steps / store.median * 1e-3, "M exp/s",
                    0);
-            ho_cohort_key td_key = key;
-            td_key.batch = 8000;
-            td_key.updates = 1;
-            cuda_cohort *t = make_cohort(portable, pm, &td_key, lanes, soft);
-            check(ho_epoch_open(&t->experience, t->stream), "open");
-            check(enqueue_collect(t), "collect");
-            check(ho_cuda_wait(t->stream, "collect"), "collect");
-            const timing td = time_graph(t, enqueue_td, 3);
-            destroy_cohort(t);
-            report("  td error, layer by layer", lanes, td, steps / td.median * 1e-3, "M exp/s", 0);
-            const timing sum = {all.median + td.median, all.best + td.best};
-            report("collect, td error included", lanes, sum, steps / sum.median * 1e-3, "M exp/s",
-                   steps / (sum.median * 1e-3) * EXPERIENCE_FLOP / BF16_RATE);
+            if (c->learn.fused) {
+                bench_td(c, lanes);
+            }
             check(enqueue_collect(c), "collect"); /* `learning` is set again */
         }
         const timing learn = time_graph(c, enqueue_learn, lanes == 1 ? 15 : 5);

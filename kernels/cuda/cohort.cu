@@ -106,6 +106,8 @@ static void fill_learn_view(cuda_cohort *c, const cuda_backend *b, const cuda_ma
     v->d_output = slice(c, HO_SLICE_D_OUTPUT);
     v->loss_part = (ho_loss_part *)slice(c, HO_SLICE_LOSS_PART);
     v->norm_part = (float *)slice(c, HO_SLICE_NORM_PART);
+    const int64_t made = (int64_t)ho_epoch_steps(&c->key) * c->key.episodes;
+    v->new_rows = (int32_t)(made < c->key.replay_capacity ? made : c->key.replay_capacity);
 }
 
 static void fill_experience_view(cuda_cohort *c, const cuda_backend *b, const cuda_market *market)
@@ -296,6 +298,7 @@ static ho_status enqueue_epoch(cuda_cohort *c)
              : rc;
     rc = rc == HO_OK ? ho_experience_run(e, c->stream) : rc;
     rc = rc == HO_OK ? ho_experience_store(e, c->stream) : rc;
+    rc = rc == HO_OK && c->learn.new_td ? ho_fused_new_td(&c->learn, c->stream) : rc;
     rc = rc == HO_OK ? ho_experience_stats(e, c->stream) : rc;
     const int updates = ho_epoch_updates(&c->key);
     for (int u = 0; u < updates && rc == HO_OK; u++) {

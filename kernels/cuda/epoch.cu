@@ -56,6 +56,7 @@ static __global__ void replay_advance(const __grid_constant__ ho_experience_view
         ho_lane_device *lane = &v.lane[k];
         const int64_t fill = (int64_t)lane->replay_fill + stored;
         lane->stored_before = lane->replay_head;
+        lane->stored = stored < v.replay_capacity ? stored : v.replay_capacity;
         lane->replay_head = (int32_t)(((int64_t)lane->replay_head + stored) % v.replay_capacity);
         lane->replay_fill = (int32_t)(fill < v.replay_capacity ? fill : v.replay_capacity);
         lane->learning = lane->replay_fill > 0 && lane->replay_fill >= lane->agent.learn_start;

@@ -24,7 +24,6 @@ enum {
     SPLIT_ROWS = 64,
     SPLIT_SLOTS = 5,
     SPLIT_MAX_LANES = 4, /* up to here it is the faster form */
-    X_TILE = HO_FUSED_ROWS * HO_FUSED_X_ROW,
 };
 
 /* Shared memory, bytes from its start. */
@@ -46,15 +45,6 @@ enum {
     SPLIT_BYTES = SPLIT_BARRIERS + 128,
 };
 
-/* Elsewhere the kernels are empty and never launched (ho_fused_fits, cuda_backend.fused). */
-#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
-#define FUSED_CODE       1
-#define CLUSTER_OF_THREE __cluster_dims__(3, 1, 1)
-#else
-#define FUSED_CODE 0
-#define CLUSTER_OF_THREE
-#endif
-
 #if FUSED_CODE
 
 static __device__ __forceinline__ bool lane_learns(const ho_learn_view &v, int k)
@@ -66,39 +56,6 @@ static __device__ __forceinline__ const ho_replay_record *sampled_record(const h
                                                                          int k, int update, int row)
 {
     return &v.replay[(size_t)k * v.replay_capacity + ho_sample_slot(&v.lane[k], update, row)];
-}
-
-/* Byte of (row, 8-column chunk) in a tile of X. */
-static __device__ __forceinline__ int x_chunk_at(int row, int chunk)
-{
-    return row / 8 * 1024 + chunk * 128 + row % 8 * 16;
-}
-
-/* Puts a row's portfolio columns into a gathered tile. */
-static __device__ __forceinline__ void patch_portfolio(const ho_learn_view &v, uint8_t *x, int row,
-                                                       const float *portfolio)
-{
-    for (int i = 0; i < v.net.portfolio; i++) {
-        const int c = v.net.market + i;
-        *(__nv_bfloat16 *)(x + x_chunk_at(row, c / 8) + c % 8 * 2) = __float2bfloat16(portfolio[i]);
-    }
-}
-
-static __device__ __forceinline__ void copy16(uint32_t to, const void *from)
-{
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
-}
-
-static __device__ __forceinline__ void copies_finish(void)
-{
-    asm volatile("cp.async.commit_group;\ncp.async.wait_group 0;" ::: "memory");
-}
-
-/* A thread's place in H or D of layer 0 for its warp's first row group. */
-static __device__ __forceinline__ int64_t thread_place(int row_group, int row_group_bytes)
-{
-    const int l = threadIdx.x % 32;
-    return (int64_t)row_group * row_group_bytes + l % 4 * 128 + l / 4 * 16;
 }
 
 /* The backward half for a warpgroup whose online pass over s left q and the saved signs. */
@@ -134,38 +91,6 @@ backward_pass(const ho_learn_view &v, int k, float (&acc)[128], uint32_t (&a)[64
     square_layer<false, TURNS>(acc, a, ring, warpgroup);
     activate_backward(acc, a, signs, sign_stride);
     store_rows(lane + ho_fused_d_at(0, batch) + place, a, half);
-}
-
-/* One forward pass; with `save`, H1..H3 and the signs are kept for the backward pass. */
-template <bool TURNS>
-static __device__ __forceinline__ void
-forward_pass(float (&acc)[128], uint32_t (&a)[64], float (&q)[FUSED_Q], uint32_t x, uint32_t bias,
-             bool save, uint8_t *h_place, int64_t layer_bytes, uint32_t signs, int sign_stride,
-             uint32_t x_free, weight_ring &ring, int warpgroup)
-{
-    const int64_t half = layer_bytes / 2;
-    first_layer<TURNS>(acc, x, ring, warpgroup);
-    if (save && x_free && threadIdx.x % 32 == 0) {
-        barrier_arrive(x_free);
-    }
-    activate(acc, a, bias);
-    if (save) {
-        save_signs(a, signs, sign_stride);
-        store_rows(h_place, a, half);
-    }
-    square_layer<true, TURNS>(acc, a, ring, warpgroup);
-    activate(acc, a, bias + 256 * 4);
-    if (save) {
-        save_signs(a, signs + 4 * sign_stride, sign_stride);
-        store_rows(h_place + layer_bytes, a, half);
-    }
-    square_layer<true, TURNS>(acc, a, ring, warpgroup);
-    activate(acc, a, bias + 512 * 4);
-    if (save) {
-        save_signs(a, signs + 8 * sign_stride, sign_stride);
-        store_rows(h_place + 2 * layer_bytes, a, half);
-    }
-    output_layer<TURNS>(q, a, ring, bias + FUSED_BIAS4 * 4, warpgroup);
 }
 
 /* ---- stream ---- */
@@ -312,9 +237,10 @@ static __device__ void stream_consume(const ho_learn_view &v, uint8_t *shared, u
             const bool save = pass == HO_PASSES - 1;
             const uint32_t bias =
                 shared_at + STREAM_BIAS + (n % 2 * 2 + (pass == 0)) * FUSED_BIASES * 4;
-            forward_pass<true>(
-                acc, a, q, shared_at + STREAM_X + (save ? X_TILE : 0) + warpgroup * X_TILE / 2,
-                bias, save, h_place, layer_bytes, signs, stride, x_free, ring, warpgroup);
+            forward_pass<true>(acc, a, q,
+                               shared_at + STREAM_X + (save ? X_TILE : 0) + warpgroup * X_TILE / 2,
+                               bias, save, h_place, layer_bytes, signs, stride, save ? x_free : 0,
+                               ring, warpgroup);
             if (pass == 0) {
 #pragma unroll
                 for (int j = 0; j < FUSED_Q; j++) {

@@ -25,9 +25,19 @@ enum {
     FUSED_ACTIONS = 45,
     FUSED_SIGN_WORDS = 12, /* a thread's leaky-ReLU masks: 4 a layer */
     FUSED_Q = 24,          /* outputs a thread holds */
+    X_TILE = HO_FUSED_ROWS * HO_FUSED_X_ROW,
 };
 
 #define FUSED_SLOPE 0.01f
+
+/* Elsewhere the kernels are empty and never launched (ho_fused_fits, cuda_backend.fused). */
+#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#define FUSED_CODE       1
+#define CLUSTER_OF_THREE __cluster_dims__(3, 1, 1)
+#else
+#define FUSED_CODE 0
+#define CLUSTER_OF_THREE
+#endif
 
 /* A gathered row's scalars, in shared memory. */
 typedef struct fused_row {
@@ -298,10 +308,8 @@ static __device__ __forceinline__ float fused_target(const float (&online)[FUSED
     return ho_td_target(row.reward, row.discount, next);
 }
 
-/* td error of row half h; packs its gradient into dq and adds the row to `part`. */
-static __device__ __forceinline__ void fused_td(const float (&q)[FUSED_Q], float y, int h,
-                                                const fused_row &row, float delta, float inv_batch,
-                                                uint32_t (&dq)[12], ho_loss_part *part)
+/* Q of row half h's taken action; on every thread of the quad. */
+static __device__ __forceinline__ float fused_taken(const float (&q)[FUSED_Q], int h, int action)
 {
     const int t = threadIdx.x % 4;
     float sum = 0.0f, taken = 0.0f, value = 0.0f;
@@ -312,7 +320,7 @@ static __device__ __forceinline__ void fused_td(const float (&q)[FUSED_Q], float
             const int j = n * 4 + h * 2 + e, c = n * 8 + 2 * t + e;
             if (c < FUSED_ACTIONS) {
                 sum += q[j];
-                taken = c == row.action ? q[j] : taken;
+                taken = c == action ? q[j] : taken;
             } else if (c == FUSED_ACTIONS) {
                 value = q[j];
             }
@@ -323,8 +331,16 @@ static __device__ __forceinline__ void fused_td(const float (&q)[FUSED_Q], float
         sum += __shfl_xor_sync(0xffffffffu, sum, step);
         taken += __shfl_xor_sync(0xffffffffu, taken, step);
     }
-    const float shift = quad_value(value) - sum * (1.0f / FUSED_ACTIONS);
-    const float q_taken = taken + shift, error = q_taken - y;
+    return taken + (quad_value(value) - sum * (1.0f / FUSED_ACTIONS));
+}
+
+/* td error of row half h; packs its gradient into dq and adds the row to `part`. */
+static __device__ __forceinline__ void fused_td(const float (&q)[FUSED_Q], float y, int h,
+                                                const fused_row &row, float delta, float inv_batch,
+                                                uint32_t (&dq)[12], ho_loss_part *part)
+{
+    const int t = threadIdx.x % 4;
+    const float q_taken = fused_taken(q, h, row.action), error = q_taken - y;
     const float slope = ho_huber_slope(error, delta) * inv_batch;
     const float others = -slope * (1.0f / FUSED_ACTIONS);
 #pragma unroll
@@ -387,6 +403,76 @@ static __device__ __forceinline__ uint32_t weight_stage(const uint8_t *weights,
     }
     *from = backward + (stage < 5 ? 131072 + (stage - 1) * FUSED_STAGE : (stage - 5) * FUSED_STAGE);
     return FUSED_STAGE;
+}
+
+/* ---- states ---- */
+
+/* Byte of (row, 8-column chunk) in a tile of X. */
+static __device__ __forceinline__ int x_chunk_at(int row, int chunk)
+{
+    return row / 8 * 1024 + chunk * 128 + row % 8 * 16;
+}
+
+/* Puts a row's portfolio columns into a gathered tile. */
+static __device__ __forceinline__ void patch_portfolio(const ho_learn_view &v, uint8_t *x, int row,
+                                                       const float *portfolio)
+{
+    for (int i = 0; i < v.net.portfolio; i++) {
+        const int c = v.net.market + i;
+        *(__nv_bfloat16 *)(x + x_chunk_at(row, c / 8) + c % 8 * 2) = __float2bfloat16(portfolio[i]);
+    }
+}
+
+static __device__ __forceinline__ void copy16(uint32_t to, const void *from)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+}
+
+static __device__ __forceinline__ void copies_finish(void)
+{
+    asm volatile("cp.async.commit_group;\ncp.async.wait_group 0;" ::: "memory");
+}
+
+/* A thread's place in H or D of layer 0 for its warp's first row group. */
+static __device__ __forceinline__ int64_t thread_place(int row_group, int row_group_bytes)
+{
+    const int l = threadIdx.x % 32;
+    return (int64_t)row_group * row_group_bytes + l % 4 * 128 + l / 4 * 16;
+}
+
+/* ---- a pass ---- */
+
+/* One forward pass; with `save`, H1..H3 and the signs are kept for the backward pass. x_free:
+ * barrier to arrive on when the tile of states has been read, 0: none. */
+template <bool TURNS>
+static __device__ __forceinline__ void
+forward_pass(float (&acc)[128], uint32_t (&a)[64], float (&q)[FUSED_Q], uint32_t x, uint32_t bias,
+             bool save, uint8_t *h_place, int64_t layer_bytes, uint32_t signs, int sign_stride,
+             uint32_t x_free, weight_ring &ring, int warpgroup)
+{
+    const int64_t half = layer_bytes / 2;
+    first_layer<TURNS>(acc, x, ring, warpgroup);
+    if (x_free && threadIdx.x % 32 == 0) {
+        barrier_arrive(x_free);
+    }
+    activate(acc, a, bias);
+    if (save) {
+        save_signs(a, signs, sign_stride);
+        store_rows(h_place, a, half);
+    }
+    square_layer<true, TURNS>(acc, a, ring, warpgroup);
+    activate(acc, a, bias + 256 * 4);
+    if (save) {
+        save_signs(a, signs + 4 * sign_stride, sign_stride);
+        store_rows(h_place + layer_bytes, a, half);
+    }
+    square_layer<true, TURNS>(acc, a, ring, warpgroup);
+    activate(acc, a, bias + 512 * 4);
+    if (save) {
+        save_signs(a, signs + 8 * sign_stride, sign_stride);
+        store_rows(h_place + 2 * layer_bytes, a, half);
+    }
+    output_layer<TURNS>(q, a, ring, bias + FUSED_BIAS4 * 4, warpgroup);
 }
 
 #endif

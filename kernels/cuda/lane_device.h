@@ -39,6 +39,7 @@ typedef struct ho_lane_device {
     int32_t replay_head;       /* slot of the next transition */
     int32_t replay_fill;       /* whole transitions in the ring */
     int32_t stored_before;     /* the head before this epoch's transitions */
+    int32_t stored;            /* transitions of this epoch in the ring, the newest before the head */
     double epsilon;            /* of this epoch */
     ho_moments kelly;          /* closed trades of all epochs so far */
     int64_t count[HO_ACTIONS]; /* uses of each output, for the bonus */

@@ -71,7 +71,17 @@ typedef struct ho_learn_view {
     void *d_hidden[HO_DEVICE_LAYERS - 1]; /* [K, B, width] of T */
     ho_loss_part *loss_part;              /* [K, loss_parts] */
     float *norm_part;                     /* [K, norm_parts] sums of squared gradients */
+    /* td errors of new experience; NULL where nothing reads them */
+    float *new_td;    /* [K, new_rows] |td| of this epoch's transitions, in ring order */
+    int32_t new_rows; /* most transitions an epoch leaves in the ring */
 } ho_learn_view;
+
+/* Ring slot of the i-th of the transitions that the epoch stored. */
+static inline HO_HD int32_t ho_new_slot(const ho_lane_device *lane, int32_t i, int32_t capacity)
+{
+    const int32_t at = lane->replay_head - lane->stored + i;
+    return at < 0 ? at + capacity : at;
+}
 
 /* Number of gradient tiles of the portable path: its norm_parts. */
 int ho_dense_gradient_tiles(const ho_device_net *net);
@@ -106,6 +116,10 @@ ho_status ho_fused_forward_prepare(int lanes);
 ho_status ho_fused_gradient_prepare(int lanes);
 /* What gather, forward, td and backward leave: activations, deltas, loss_part [batch / 16]. */
 ho_status ho_fused_forward_backward(const ho_learn_view *v, int update, cudaStream_t stream);
+/* new_td of the lanes that run, of transitions 0 .. lane.stored - 1: number i lies in the ring at
+ * ho_new_slot. After ho_experience_store. */
+ho_status ho_fused_new_td(const ho_learn_view *v, cudaStream_t stream);
+ho_status ho_fused_new_td_prepare(void);
 /* gradient, norm_part [4 * HO_FUSED_UNITS]. */
 ho_status ho_fused_gradient(const ho_learn_view *v, cudaStream_t stream);
 
