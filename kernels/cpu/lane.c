@@ -207,6 +207,7 @@ static void carve_scratch(const ho_lane_shape *s, ho_scratch *w, ho_carve *carve
         w->first_td = ho_carve_take(carve, steps, sizeof *w->first_td);
     }
     if (ppo) {
+        w->position = ho_carve_take(carve, steps, sizeof *w->position);
         w->advantage = ho_carve_take(carve, steps, sizeof(float));
         w->value_target = ho_carve_take(carve, steps, sizeof(float));
         w->value_next = ho_carve_take(carve, steps, sizeof(float));

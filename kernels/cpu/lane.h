@@ -154,11 +154,11 @@ typedef struct ho_scratch {
     ho_net_pack online;        /* with noise where the network has it */
     ho_net_pack target;
     float *noise_online, *noise_target; /* [noise_size] */
-    int32_t *index;    /* [batch] sampled slots of the ring; PPO: [N * rollout] permutation */
+    int32_t *index;    /* [batch] sampled slots of the ring; PPO: [N * rollout] shuffled rows */
     float *weight;     /* [batch] */
     float *td;         /* [batch] */
     double *norm;      /* [chunks] */
-    int32_t *position; /* [L, N] and */
+    int32_t *position; /* [L, N] rows of the rollout that hold a step; PPO, DQN with priorities */
     float *first_td;   /* [L, N] DQN with priorities: see first_priorities */
     float *advantage, *value_target; /* [L, N] PPO */
     float *value_next;               /* [L, N] PPO */

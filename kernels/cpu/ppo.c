@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/agents/permutation.h"
 #include "kernels/agents/ppo.h"
 #include "kernels/cpu/lane.h"
 
@@ -88,16 +89,14 @@ static double explained_variance(const ho_work *w, const int32_t *index, int32_t
 
 /* ---- minibatches ---- */
 
-/* Fisher-Yates by counter. */
-static void shuffle(const ho_work *w, uint32_t pass, int32_t *index, int32_t rows)
+/* The rows in the order of pass `pass`. */
+static void shuffle(const ho_work *w, uint32_t pass, const int32_t *row, int32_t rows,
+                    int32_t *index)
 {
-    for (int32_t i = rows - 1; i > 0; i--) {
-        const ho_rng4 random = ho_rng(w->lane->env.key, (uint32_t)i, pass,
-                                      (uint32_t)w->lane->n.epoch, HO_RNG_SHUFFLE, 0);
-        const int32_t j = (int32_t)ho_rng_below(random.v[0], (uint32_t)i + 1);
-        const int32_t swapped = index[i];
-        index[i] = index[j];
-        index[j] = swapped;
+    const ho_permutation p =
+        ho_permutation_of(w->lane->env.key, pass, (uint32_t)w->lane->n.epoch, (uint32_t)rows);
+    for (int32_t i = 0; i < rows; i++) {
+        index[i] = row[ho_permutation_at(&p, (uint32_t)i)];
     }
 }
 
@@ -237,23 +236,23 @@ void ho_lane_learn_ppo(ho_work *w)
 {
     const ho_cohort_key *key = &w->shape->key;
     const int32_t all = w->shape->steps * key->episodes;
-    int32_t *index = w->scratch->index, rows = 0;
+    int32_t *row = w->scratch->position, *index = w->scratch->index, rows = 0;
     learn_sums sums = {0};
     next_values(w);
     advantages(w);
     for (int32_t i = 0; i < all; i++) {
         if (w->scratch->rollout.flags[i] & HO_STEP_VALID) {
-            index[rows++] = i;
+            row[rows++] = i;
         }
     }
     if (rows == 0) {
         return;
     }
-    w->stat->explained_variance = explained_variance(w, index, rows);
-    value_stat(w, index, rows);
+    w->stat->explained_variance = explained_variance(w, row, rows);
+    value_stat(w, row, rows);
     int going = 1;
     for (int32_t pass = 0; going && pass < key->ppo_epochs; pass++) {
-        shuffle(w, (uint32_t)pass, index, rows);
+        shuffle(w, (uint32_t)pass, row, rows, index);
         for (int32_t first = 0; going && first < rows; first += key->batch) {
             minibatch m = {.index = index + first,
                            .rows = rows - first < key->batch ? rows - first : key->batch};
