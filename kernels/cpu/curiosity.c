@@ -39,15 +39,19 @@ void ho_curiosity_rows_carve(ho_curiosity_rows *r, int32_t rows, int training, h
     }
 }
 
+ho_status ho_curiosity_parameters(const uint32_t key[2], float *parameter)
+{
+    memset(parameter, 0, HO_CURIOSITY_SIZE * sizeof *parameter);
+    const ho_status rc =
+        ho_init_matrix(HO_INIT_HE, 1.0, HIDDEN, IN, key, INIT_STREAM, parameter + HO_CURIOSITY_W1);
+    return rc == HO_OK ? ho_init_matrix(HO_INIT_HE, 1.0, OUT, HIDDEN, key, INIT_STREAM + 1,
+                                        parameter + HO_CURIOSITY_W2)
+                       : rc;
+}
+
 ho_status ho_curiosity_init(ho_curiosity *c, const uint32_t key[2])
 {
-    memset(c->parameter, 0, HO_CURIOSITY_SIZE * sizeof(float));
-    ho_status rc = ho_init_matrix(HO_INIT_HE, 1.0, HIDDEN, IN, key, INIT_STREAM,
-                                  c->parameter + HO_CURIOSITY_W1);
-    if (rc == HO_OK) {
-        rc = ho_init_matrix(HO_INIT_HE, 1.0, OUT, HIDDEN, key, INIT_STREAM + 1,
-                            c->parameter + HO_CURIOSITY_W2);
-    }
+    const ho_status rc = ho_curiosity_parameters(key, c->parameter);
     ho_curiosity_pack(c);
     return rc;
 }

@@ -8,8 +8,8 @@
 
 #include <stdint.h>
 
+#include "kernels/agents/curiosity_net.h"
 #include "kernels/cpu/carve.h"
-#include "kernels/shapes.h"
 #include "study/status.h"
 
 #ifdef __cplusplus
@@ -17,17 +17,8 @@ extern "C" {
 #endif
 
 enum {
-    HO_CURIOSITY_IN = HO_CURIOSITY_FEATURES + 3,
-    HO_CURIOSITY_HIDDEN = 64,
-    HO_CURIOSITY_OUT = HO_CURIOSITY_FEATURES,
-    /* offsets of its tensors in the parameter vector: weights [out, in], then biases */
-    HO_CURIOSITY_W1 = 0,
-    HO_CURIOSITY_B1 = HO_CURIOSITY_W1 + HO_CURIOSITY_IN * HO_CURIOSITY_HIDDEN,
-    HO_CURIOSITY_W2 = HO_CURIOSITY_B1 + HO_CURIOSITY_HIDDEN,
-    HO_CURIOSITY_B2 = HO_CURIOSITY_W2 + HO_CURIOSITY_HIDDEN * HO_CURIOSITY_OUT,
-    HO_CURIOSITY_SIZE = HO_CURIOSITY_B2 + HO_CURIOSITY_OUT,
     HO_CURIOSITY_ROWS = 128, /* rows of a block when training */
-    HO_CURIOSITY_BLOCKS = 4, /* blocks of one update */
+    HO_CURIOSITY_BLOCKS = HO_CURIOSITY_BATCH / HO_CURIOSITY_ROWS,
 };
 
 typedef struct ho_curiosity {
@@ -46,6 +37,9 @@ typedef struct ho_curiosity_rows {
 
 void ho_curiosity_carve(ho_curiosity *c, ho_carve *carve);
 void ho_curiosity_rows_carve(ho_curiosity_rows *r, int32_t rows, int training, ho_carve *carve);
+
+/* The initial parameters [HO_CURIOSITY_SIZE] of a lane: He, biases 0. HO_ENOMEM. */
+ho_status ho_curiosity_parameters(const uint32_t key[2], float *parameter);
 
 ho_status ho_curiosity_init(ho_curiosity *c, const uint32_t key[2]);
 

@@ -3,7 +3,7 @@
  * HO_CURIOSITY_BLOCKS blocks, AdamW with the agent's betas and weight decay. */
 #include "kernels/cpu/lane.h"
 
-enum { BATCH = HO_CURIOSITY_ROWS * HO_CURIOSITY_BLOCKS };
+enum { BATCH = HO_CURIOSITY_BATCH };
 
 /* Rows of the rollout [first, first + BATCH) that hold a step; returns how many. */
 static int32_t collect_rows(const ho_work *w, int64_t *first, int64_t *row)

@@ -9,6 +9,8 @@
 
 #include "kernels/agents/agent_check.h"
 #include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/curiosity.h"
+#include "kernels/cuda/trace_rows.h"
 #include "kernels/env/diversity.h"
 
 static ho_status check_key(const ho_cohort_key *key, ho_err *err)
@@ -17,14 +19,13 @@ static ho_status check_key(const ho_cohort_key *key, ho_err *err)
     if (rc != HO_OK) {
         return rc;
     }
-    const char *what = key->algorithm != HO_DQN             ? "PPO"
-                       : key->branching                     ? "agent.branching"
-                       : key->noisy                         ? "agent.noisy"
-                       : key->atoms > 1                     ? "agent.distributional"
-                       : key->replay != HO_REPLAY_UNIFORM   ? "prioritised replay"
-                       : key->curiosity                     ? "curiosity"
-                       : key->precision == HO_PRECISION_FP8 ? "precision fp8"
-                                                            : NULL;
+    const int dqn = key->algorithm == HO_DQN;
+    const char *what = dqn && key->branching                     ? "agent.branching"
+                       : dqn && key->noisy                       ? "agent.noisy"
+                       : dqn && key->atoms > 1                   ? "agent.distributional"
+                       : dqn && key->replay != HO_REPLAY_UNIFORM ? "prioritised replay"
+                       : key->precision == HO_PRECISION_FP8      ? "precision fp8"
+                                                                 : NULL;
     if (what) {
         return ho_err_set(err, HO_EUNSUPPORTED,
                           "%s is not in the CUDA backend yet; train it on the CPU backend", what);
@@ -45,7 +46,7 @@ static ho_cohort_plan plan_memory(const cuda_backend *b, const ho_cohort_key *ke
                                   ho_device_net *net, int *fused)
 {
     *net = ho_device_net_of(key);
-    *fused = b->fused && ho_fused_fits(net, key->batch, key_bf16(key));
+    *fused = b->fused && key->algorithm == HO_DQN && ho_fused_fits(net, key->batch, key_bf16(key));
     return ho_cohort_plan_of(key, net, key_bf16(key), *fused, capacity);
 }
 
@@ -76,6 +77,8 @@ static void fill_learn_view(cuda_cohort *c, const cuda_backend *b, const cuda_ma
     v->net = c->net;
     v->lanes = c->capacity;
     v->batch = c->key.batch;
+    v->passes = c->key.algorithm == HO_PPO ? 1 : HO_PASSES;
+    v->states = c->key.algorithm == HO_PPO ? 1 : 2;
     v->bf16 = key_bf16(&c->key);
     v->fused = fused;
     v->processors = b->processors;
@@ -124,7 +127,10 @@ static void fill_experience_view(cuda_cohort *c, const cuda_backend *b, const cu
     v->ring_words = HO_RING_WORDS_MAX;
     v->batch = c->key.batch;
     v->replay_capacity = c->key.replay_capacity;
+    v->samples = c->key.algorithm == HO_PPO;
     v->features = c->learn.features;
+    v->features_f32 = market->features_f32;
+    v->curiosity = (const float *)slice(c, HO_SLICE_CURIOSITY);
     v->lane = c->learn.lane;
     v->packed = (const uint8_t *)slice(c, HO_SLICE_PACKED);
     v->slot = (ho_slot_device *)slice(c, HO_SLICE_SLOT);
@@ -138,6 +144,26 @@ static void fill_experience_view(cuda_cohort *c, const cuda_backend *b, const cu
     v->stat = (ho_epoch_stat *)slice(c, HO_SLICE_STAT);
     v->processors = b->processors;
     v->shared_limit = b->shared_limit;
+}
+
+static void fill_ppo_view(cuda_cohort *c)
+{
+    ho_ppo_view *v = &c->ppo;
+    v->learn = c->learn;
+    v->experience = c->experience;
+    v->passes = c->key.ppo_epochs;
+    v->lane = (ho_ppo_lane *)slice(c, HO_SLICE_PPO);
+    v->row = (int32_t *)slice(c, HO_SLICE_ROW);
+    v->row_count = (int32_t *)slice(c, HO_SLICE_ROW_COUNT);
+    v->ended = (int32_t *)slice(c, HO_SLICE_PPO_ENDED);
+    v->ended_count = (int32_t *)slice(c, HO_SLICE_PPO_ENDED_COUNT);
+    v->rows = (int32_t *)slice(c, HO_SLICE_PPO_ROWS);
+    v->value = (float *)slice(c, HO_SLICE_PPO_VALUE);
+    v->next = (float *)slice(c, HO_SLICE_PPO_NEXT);
+    v->log_p = (float *)slice(c, HO_SLICE_PPO_LOG_P);
+    v->advantage = (float *)slice(c, HO_SLICE_PPO_ADVANTAGE);
+    v->index = (int32_t *)slice(c, HO_SLICE_PPO_BATCH);
+    v->part = (ho_ppo_part *)slice(c, HO_SLICE_PPO_PART);
 }
 
 /* Everything zero, guard zones marked. HYPEROPT_CUDA_POISON=1 fills what kernels must write before
@@ -201,7 +227,9 @@ static ho_status create_on_device(cuda_cohort *c, const cuda_backend *b, const c
     if (rc == HO_OK) {
         fill_learn_view(c, b, market, fused);
         fill_experience_view(c, b, market);
+        fill_ppo_view(c);
         rc = clear_memory(c);
+        rc = rc == HO_OK && c->key.curiosity ? ho_curiosity_prepare() : rc;
         rc = rc == HO_OK && fused ? ho_fused_forward_prepare(c->capacity) : rc;
         rc = rc == HO_OK && fused ? ho_fused_gradient_prepare(c->capacity) : rc;
     }
@@ -287,6 +315,18 @@ void ho_cuda_cohort_destroy(ho_cohort *cohort)
 
 /* ---- the epoch ------------------------------------------------------------------------------- */
 
+/* The ring, then the updates. */
+static ho_status enqueue_dqn(cuda_cohort *c)
+{
+    ho_status rc = ho_experience_store(&c->experience, c->stream);
+    rc = rc == HO_OK && c->learn.new_td ? ho_fused_new_td(&c->learn, c->stream) : rc;
+    const int updates = ho_epoch_updates(&c->key);
+    for (int u = 0; u < updates && rc == HO_OK; u++) {
+        rc = ho_learn_update(&c->learn, u, c->stream);
+    }
+    return rc;
+}
+
 /* Everything of an epoch on the cohort's stream, in order. */
 static ho_status enqueue_epoch(cuda_cohort *c)
 {
@@ -297,14 +337,21 @@ static ho_status enqueue_epoch(cuda_cohort *c)
                               (uint8_t *)slice(c, HO_SLICE_PACKED), 0, c->capacity, c->stream)
              : rc;
     rc = rc == HO_OK ? ho_experience_run(e, c->stream) : rc;
-    rc = rc == HO_OK ? ho_experience_store(e, c->stream) : rc;
-    rc = rc == HO_OK && c->learn.new_td ? ho_fused_new_td(&c->learn, c->stream) : rc;
     rc = rc == HO_OK ? ho_experience_stats(e, c->stream) : rc;
-    const int updates = ho_epoch_updates(&c->key);
-    for (int u = 0; u < updates && rc == HO_OK; u++) {
-        rc = ho_learn_update(&c->learn, u, c->stream);
+    if (c->key.curiosity) { /* masked lanes are the present ones, not those that learning stops */
+        rc = rc == HO_OK ? ho_trace_rows(e, HO_TRACE_VALID, c->ppo.row, c->ppo.row_count, c->stream)
+                         : rc;
+        rc = rc == HO_OK ? ho_curiosity_train(e, c->ppo.row, c->ppo.row_count,
+                                              (float *)slice(c, HO_SLICE_CURIOSITY), c->stream)
+                         : rc;
+    }
+    if (c->key.algorithm == HO_PPO) {
+        rc = rc == HO_OK ? ho_ppo_learn(&c->ppo, c->stream) : rc;
+    } else {
+        rc = rc == HO_OK ? enqueue_dqn(c) : rc;
     }
     rc = rc == HO_OK ? ho_epoch_close(e, c->stream) : rc;
+    rc = rc == HO_OK && c->key.algorithm == HO_PPO ? ho_ppo_close(&c->ppo, c->stream) : rc;
     return rc == HO_OK ? ho_cuda_status(cudaMemcpyAsync(c->stat, e->stat,
                                                         (size_t)c->capacity * sizeof *c->stat,
                                                         cudaMemcpyDeviceToHost, c->stream),

@@ -2,10 +2,12 @@
 #include "kernels/cuda/cohort_memory.h"
 
 #include "kernels/agents/agent_check.h"
+#include "kernels/agents/curiosity_net.h"
 #include "kernels/backend.h"
 #include "kernels/cuda/experience.h"
 #include "kernels/cuda/fused_layout.h"
 #include "kernels/cuda/learn.h"
+#include "kernels/cuda/ppo.h"
 #include "kernels/env/diversity.h"
 
 static size_t round_up(size_t n, size_t to)
@@ -14,26 +16,43 @@ static size_t round_up(size_t n, size_t to)
 }
 
 /* The arrays of the layer-by-layer path. */
-static void portable_slices(ho_cohort_plan *m, const ho_device_net *net, size_t batch, int bf16)
+static void portable_slices(ho_cohort_plan *m, const ho_device_net *net, size_t batch, int bf16,
+                            int ppo)
 {
-    const size_t element = bf16 ? 2 : 4;
+    const size_t element = bf16 ? 2 : 4, passes = (size_t)(ppo ? 1 : HO_PASSES);
     size_t *b = m->lane_bytes;
-    b[HO_SLICE_SAMPLE] = batch * sizeof(ho_sample);
-    b[HO_SLICE_STATE] = 2 * batch * HO_STATE_PAD * element;
+    b[HO_SLICE_SAMPLE] = ppo ? 0 : batch * sizeof(ho_sample);
+    b[HO_SLICE_STATE] = (ppo ? 1 : 2) * batch * HO_STATE_PAD * element;
     for (int l = 0; l < HO_DEVICE_LAYERS - 1; l++) {
         const size_t width = (size_t)net->layer[l].out;
-        b[HO_SLICE_HIDDEN1 + l] = HO_PASSES * batch * width * element;
+        b[HO_SLICE_HIDDEN1 + l] = passes * batch * width * element;
         b[HO_SLICE_D_HIDDEN1 + l] = batch * width * element;
     }
     const size_t outputs = (size_t)net->layer[HO_DEVICE_LAYERS - 1].out;
-    b[HO_SLICE_OUTPUT] = HO_PASSES * batch * outputs * sizeof(float);
+    b[HO_SLICE_OUTPUT] = passes * batch * outputs * sizeof(float);
     b[HO_SLICE_D_OUTPUT] = batch * outputs * element;
     if (bf16) {
         b[HO_SLICE_ONLINE_COPY] = (size_t)net->weights * 2;
-        b[HO_SLICE_TARGET_COPY] = (size_t)net->weights * 2;
+        b[HO_SLICE_TARGET_COPY] = ppo ? 0 : (size_t)net->weights * 2;
     }
     m->loss_parts = (int)((batch + HO_LOSS_ROWS - 1) / HO_LOSS_ROWS);
     m->norm_parts = ho_dense_gradient_tiles(net);
+}
+
+/* What PPO keeps of a rollout and of a minibatch. */
+static void ppo_slices(ho_cohort_plan *m, size_t rollout, size_t batch)
+{
+    size_t *b = m->lane_bytes;
+    b[HO_SLICE_PPO] = sizeof(ho_ppo_lane);
+    b[HO_SLICE_PPO_ROWS] = sizeof(int32_t);
+    b[HO_SLICE_PPO_ENDED_COUNT] = sizeof(int32_t);
+    b[HO_SLICE_PPO_ENDED] = rollout * sizeof(int32_t);
+    b[HO_SLICE_PPO_VALUE] = rollout * sizeof(float);
+    b[HO_SLICE_PPO_NEXT] = rollout * sizeof(float);
+    b[HO_SLICE_PPO_LOG_P] = rollout * sizeof(float);
+    b[HO_SLICE_PPO_ADVANTAGE] = rollout * sizeof(float);
+    b[HO_SLICE_PPO_BATCH] = batch * sizeof(int32_t);
+    b[HO_SLICE_PPO_PART] = (size_t)m->loss_parts * sizeof(ho_ppo_part);
 }
 
 static void fused_slices(ho_cohort_plan *m, size_t batch)
@@ -51,17 +70,18 @@ ho_cohort_plan ho_cohort_plan_of(const ho_cohort_key *key, const ho_device_net *
     ho_cohort_plan m = {};
     const size_t params = (size_t)net->params * sizeof(float);
     const size_t n = (size_t)key->episodes, steps = (size_t)ho_epoch_steps(key);
+    const int ppo = key->algorithm == HO_PPO;
     size_t *b = m.lane_bytes;
     b[HO_SLICE_LANE] = sizeof(ho_lane_device);
     b[HO_SLICE_GATE] = sizeof(ho_update_gate);
     b[HO_SLICE_STAT] = sizeof(ho_epoch_stat);
     b[HO_SLICE_ONLINE] = params;
-    b[HO_SLICE_TARGET] = params;
+    b[HO_SLICE_TARGET] = ppo ? 0 : params;
     b[HO_SLICE_MOMENT1] = params;
     b[HO_SLICE_MOMENT2] = params;
     b[HO_SLICE_GRADIENT] = params;
     b[HO_SLICE_PACKED] = (size_t)ho_policy_net_of(net, bf16).bytes;
-    b[HO_SLICE_REPLAY] = (size_t)key->replay_capacity * sizeof(ho_replay_record);
+    b[HO_SLICE_REPLAY] = ppo ? 0 : (size_t)key->replay_capacity * sizeof(ho_replay_record);
     b[HO_SLICE_TRACE] = steps * n * sizeof(ho_trace_step);
     b[HO_SLICE_ACTIVE_STEPS] = n * sizeof(int32_t);
     b[HO_SLICE_SLOT] = n * sizeof(ho_slot_device);
@@ -72,9 +92,19 @@ ho_cohort_plan ho_cohort_plan_of(const ho_cohort_key *key, const ho_device_net *
     if (fused) {
         fused_slices(&m, (size_t)key->batch);
     } else {
-        portable_slices(&m, net, (size_t)key->batch, bf16);
+        portable_slices(&m, net, (size_t)key->batch, bf16, ppo);
     }
-    b[HO_SLICE_LOSS_PART] = (size_t)m.loss_parts * sizeof(ho_loss_part);
+    if (ppo) {
+        ppo_slices(&m, n * steps, (size_t)key->batch);
+    }
+    if (ppo || key->curiosity) {
+        b[HO_SLICE_ROW] = n * steps * sizeof(int32_t);
+        b[HO_SLICE_ROW_COUNT] = sizeof(int32_t);
+    }
+    if (key->curiosity) {
+        b[HO_SLICE_CURIOSITY] = 3 * HO_CURIOSITY_SIZE * sizeof(float);
+    }
+    b[HO_SLICE_LOSS_PART] = ppo ? 0 : (size_t)m.loss_parts * sizeof(ho_loss_part);
     b[HO_SLICE_NORM_PART] = (size_t)m.norm_parts * sizeof(float);
     for (int i = 0; i < HO_SLICE_COUNT; i++) {
         m.per_lane += b[i];
@@ -103,6 +133,8 @@ int ho_cohort_slice_is_scratch(int slice)
     case HO_SLICE_TRACE:
     case HO_SLICE_SLOT_STAT:
         return 1;
+    case HO_SLICE_CURIOSITY:
+        return 0;
     default:
         return slice >= HO_SLICE_SAMPLE;
     }

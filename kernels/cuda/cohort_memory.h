@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-/* id; what it holds is said in learn.h and experience.h */
+/* id; what it holds is said in learn.h, experience.h, ppo.h and curiosity.h */
 #define HO_COHORT_SLICES(X)                                                                        \
     X(LANE)                                                                                        \
     X(GATE)                                                                                        \
@@ -49,7 +49,20 @@ extern "C" {
     X(D_HIDDEN2)                                                                                   \
     X(D_HIDDEN3)                                                                                   \
     X(LOSS_PART)                                                                                   \
-    X(NORM_PART)
+    X(NORM_PART)                                                                                   \
+    X(ROW)                                                                                         \
+    X(ROW_COUNT)                                                                                   \
+    X(CURIOSITY)                                                                                   \
+    X(PPO)                                                                                         \
+    X(PPO_ROWS)                                                                                    \
+    X(PPO_ENDED)                                                                                   \
+    X(PPO_ENDED_COUNT)                                                                             \
+    X(PPO_VALUE)                                                                                   \
+    X(PPO_NEXT)                                                                                    \
+    X(PPO_LOG_P)                                                                                   \
+    X(PPO_ADVANTAGE)                                                                               \
+    X(PPO_BATCH)                                                                                   \
+    X(PPO_PART)
 
 typedef enum ho_cohort_slice {
 #define HO_COHORT_SLICE_ENUM(id) HO_SLICE_##id,

@@ -11,6 +11,7 @@
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/experience.h"
 #include "kernels/cuda/learn.h"
+#include "kernels/cuda/ppo.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -52,6 +53,7 @@ typedef struct cuda_cohort {
     uint8_t *block; /* device */
     ho_learn_view learn;
     ho_experience_view experience;
+    ho_ppo_view ppo;        /* used with PPO */
     ho_lane_config *config; /* [capacity] */
     int *used;              /* [capacity] 1: the slot holds a lane */
     ho_epoch_stat *stat;    /* [capacity], pinned */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Dense layers of the portable path, all lanes in one launch: forward of the three passes, backward
+ * Dense layers of the portable path, all lanes in one launch: forward of the passes, backward
  * through the activations, weight gradients with bias gradients and squared norms.
  * Every output element is computed by one block in a fixed order. */
 #include "kernels/cuda/dense_tile.cuh"
@@ -72,17 +72,20 @@ static __global__ void __launch_bounds__(TILE_THREADS)
     const int pass = (int)blockIdx.y / row_tiles;
     const int row0 = (int)blockIdx.y % row_tiles * FORWARD_M, column0 = (int)blockIdx.x * TILE_N;
     const size_t rows = (size_t)v.batch;
-    const bool target = pass == HO_PASSES - 1;
-    const T *x = l == 0 ? (const T *)v.state + ((size_t)k * 2 + (pass > 0)) * rows * layer.in
+    if (v.rows && row0 >= v.rows[k]) {
+        return;
+    }
+    const bool target = v.passes > 1 && pass == v.passes - 1;
+    const T *x = l == 0 ? (const T *)v.state + ((size_t)k * v.states + (pass > 0)) * rows * layer.in
                         : (const T *)v.hidden[l == 0 ? 0 : l - 1] +
-                              ((size_t)k * HO_PASSES + pass) * rows * layer.in;
+                              ((size_t)k * v.passes + pass) * rows * layer.in;
     const operand<T> a = {x, layer.in, row0, v.batch, layer.in};
     const operand<T> b = {matrices<T>(v, k, target) + layer.weight, layer.in, column0, layer.out,
                           layer.in};
     const float *bias = (target ? v.target : v.online) + (size_t)k * v.net.params + layer.bias;
     typename shape::accumulator acc;
     shape::template multiply<true, true>(acc, a, b, shared, [](const T *, int, int) {});
-    const size_t first = ((size_t)k * HO_PASSES + pass) * rows * layer.out;
+    const size_t first = ((size_t)k * v.passes + pass) * rows * layer.out;
     shape::visit(acc, [&](int m, int n, float y0, float y1) {
         const int row = row0 + m, column = column0 + n;
         if (row >= v.batch || column >= layer.out) {
@@ -122,7 +125,7 @@ static __global__ void __launch_bounds__(TILE_THREADS)
                           layer.out};
     typename shape::accumulator acc;
     shape::template multiply<true, false>(acc, a, b, shared, [](const T *, int, int) {});
-    const T *h = (const T *)v.hidden[l - 1] + (size_t)k * HO_PASSES * rows * layer.in;
+    const T *h = (const T *)v.hidden[l - 1] + (size_t)k * v.passes * rows * layer.in;
     T *dx = (T *)v.d_hidden[l - 1] + (size_t)k * rows * layer.in;
     shape::visit(acc, [&](int m, int n, float g0, float g1) {
         const int row = row0 + m, column = column0 + n;
@@ -185,8 +188,8 @@ static __global__ void __launch_bounds__(TILE_THREADS)
     const T *dy = (last ? (const T *)v.d_output : (const T *)v.d_hidden[last ? 0 : l]) +
                   (size_t)k * rows * layer.out;
     const T *x =
-        l == 0 ? (const T *)v.state + (size_t)k * 2 * rows * layer.in
-               : (const T *)v.hidden[l == 0 ? 0 : l - 1] + (size_t)k * HO_PASSES * rows * layer.in;
+        l == 0 ? (const T *)v.state + (size_t)k * v.states * rows * layer.in
+               : (const T *)v.hidden[l == 0 ? 0 : l - 1] + (size_t)k * v.passes * rows * layer.in;
     const operand<T> a = {dy, layer.out, out0, layer.out, v.batch};
     const operand<T> b = {x, layer.in, in0, layer.in, v.batch};
     constexpr int stage_k = sizeof(T) == 2 ? (int)BF16_K : (int)F32_K;
@@ -208,10 +211,8 @@ static __global__ void __launch_bounds__(TILE_THREADS)
         if (row >= layer.out || column >= layer.in) {
             return;
         }
-        if (last) {
-            g0 = ho_device_net_last_has(&v.net, row, column) ? g0 : 0.0f;
-            g1 = ho_device_net_last_has(&v.net, row, column + 1) ? g1 : 0.0f;
-        }
+        g0 = ho_device_net_has(&v.net, l, row, column) ? g0 : 0.0f;
+        g1 = ho_device_net_has(&v.net, l, row, column + 1) ? g1 : 0.0f;
         store2(gradient + layer.weight + (size_t)row * layer.in + column, g0, g1);
         square = fmaf(g0, g0, square);
         square = fmaf(g1, g1, square);
@@ -249,7 +250,7 @@ template <typename T> static ho_status forward(const ho_learn_view *v, cudaStrea
     for (int l = 0; l < HO_DEVICE_LAYERS && rc == HO_OK; l++) {
         const bool last = l == HO_DEVICE_LAYERS - 1;
         const dim3 grid((unsigned)tiles_of(v->net.layer[l].out, TILE_N),
-                        (unsigned)(HO_PASSES * tiles_of(v->batch, FORWARD_M)), (unsigned)v->lanes);
+                        (unsigned)(v->passes * tiles_of(v->batch, FORWARD_M)), (unsigned)v->lanes);
         if (last) {
             dense_forward<T, true><<<grid, TILE_THREADS, bytes, stream>>>(*v, l);
         } else {

@@ -3,7 +3,9 @@
  * layers: state -> hidden1 -> hidden2 -> heads -> outputs. With dueling the third layer holds the
  * hidden units of both heads side by side (advantage first) and the last one is block-diagonal:
  * rows [0, actions) read the advantage half, row `actions` reads the value half. The blocks off the
- * diagonal are zero and stay zero: their gradient is masked.
+ * diagonal are zero and stay zero: their gradient is masked. PPO's policy and value heads lie like
+ * advantages and value; with a value network of its own the first three layers hold the units of
+ * both networks side by side, policy first, and all but the first layer are block-diagonal.
  *
  * All parameters of a lane are one float array [params]: the four matrices, row-major [out, in],
  * then the four bias vectors. Widths are padded to 16; padded weights are zero and stay zero, since
@@ -14,6 +16,7 @@
 #include <stdint.h>
 
 #include "kernels/agent_config.h"
+#include "kernels/agents/branches.h"
 #include "kernels/env/config.h"
 #include "kernels/hd.h"
 #include "kernels/shapes.h"
@@ -25,23 +28,26 @@ enum {
 };
 
 typedef struct ho_device_dense {
-    int32_t in, out;           /* padded */
-    int32_t in_used, out_used; /* of the network the user asked for */
-    int32_t weight;            /* first float of [out, in] in the parameter array */
-    int32_t bias;              /* first float of [out] likewise */
+    int32_t in, out; /* padded */
+    int32_t weight;  /* first float of [out, in] in the parameter array */
+    int32_t bias;    /* first float of [out] likewise */
 } ho_device_dense;
 
 typedef struct ho_device_net {
     ho_device_dense layer[HO_DEVICE_LAYERS];
-    int32_t actions;   /* A */
-    int32_t outputs;   /* A + 1 with dueling, else A */
-    int32_t dueling;   /* 1: row `actions` of the last layer is the state's value */
-    int32_t head;      /* hidden units of one head, as asked for */
-    int32_t head_pad;  /* columns of one head: the value half starts here */
-    int32_t weights;   /* floats in the matrices; a multiple of 8 */
-    int32_t params;    /* floats in all; a multiple of 8 */
-    int32_t portfolio; /* portfolio features: 9 or 3 */
-    int32_t market;    /* market features */
+    ho_branches branches;
+    int32_t actions;                /* outputs of the advantages or the policy, all branches */
+    int32_t outputs;                /* actions + 1 with a value, else actions */
+    int32_t dueling;                /* 1: row `actions` of the last layer is the state's value */
+    int32_t separate;               /* 1: the value has hidden layers of its own */
+    int32_t half[HO_DEVICE_LAYERS]; /* units of a layer that belong to the policy or the
+                                       advantages; those of the value follow */
+    int32_t head;                   /* hidden units of one head, as asked for */
+    int32_t head_pad;               /* columns of one head: the value half starts here */
+    int32_t weights;                /* floats in the matrices; a multiple of 8 */
+    int32_t params;                 /* floats in all; a multiple of 8 */
+    int32_t portfolio;              /* portfolio features: 9 or 3 */
+    int32_t market;                 /* market features */
 } ho_device_net;
 
 static inline HO_HD int32_t ho_pad_width(int32_t width)
@@ -49,17 +55,22 @@ static inline HO_HD int32_t ho_pad_width(int32_t width)
     return (width + HO_WIDTH_PAD - 1) / HO_WIDTH_PAD * HO_WIDTH_PAD;
 }
 
-/* 1 where the last layer has a weight at (row, column); 0 on padding and off the diagonal. */
-static inline HO_HD int ho_device_net_last_has(const ho_device_net *net, int row, int column)
+/* 1 where layer l has a weight at (row, column); 0 off the diagonal and on the padding of the last
+ * layer. (Padding elsewhere gets no gradient: its inputs are 0, its units send nothing back.) */
+static inline HO_HD int ho_device_net_has(const ho_device_net *net, int l, int row, int column)
 {
+    const int value_column = l > 0 && column >= net->half[l - 1];
+    if (l < HO_DEVICE_LAYERS - 1) {
+        return l == 0 || !net->separate || (row >= net->half[l]) == value_column;
+    }
     if (row >= net->outputs) {
         return 0;
     }
     if (!net->dueling) {
         return column < net->head;
     }
-    const int half = column >= net->head_pad;
-    return half == (row == net->actions) && column - half * net->head_pad < net->head;
+    return value_column == (row == net->actions) &&
+           column - value_column * net->head_pad < net->head;
 }
 
 /* The layout of a cohort's networks. */
@@ -68,23 +79,24 @@ static inline ho_device_net ho_device_net_of(const ho_cohort_key *key)
     ho_device_net net = {0};
     net.portfolio = key->state_form == HO_STATE_SEED54 ? HO_SEED54_FEATURES : HO_PORTFOLIO_FEATURES;
     net.market = key->market_features;
-    net.actions = key->action_set == HO_ACTIONS_EXPOSURE5 ? HO_EXPOSURES : HO_ACTIONS;
-    net.dueling = key->dueling != 0;
+    const int ppo = key->algorithm == HO_PPO;
+    net.branches = ho_branches_of(key);
+    net.actions = net.branches.outputs;
+    net.dueling = ppo || key->dueling;
+    net.separate = ppo && key->ppo_separate;
     net.outputs = net.actions + net.dueling;
     net.head = key->head;
     net.head_pad = ho_pad_width(key->head);
-    const int32_t heads = net.dueling ? 2 : 1;
-    const int32_t used[HO_DEVICE_LAYERS + 1] = {net.market + net.portfolio, key->hidden1,
-                                                key->hidden2, heads * key->head, net.outputs};
-    const int32_t width[HO_DEVICE_LAYERS + 1] = {HO_STATE_PAD, ho_pad_width(key->hidden1),
-                                                 ho_pad_width(key->hidden2), heads * net.head_pad,
-                                                 ho_pad_width(net.outputs)};
+    const int32_t heads = net.dueling ? 2 : 1, trunks = net.separate ? 2 : 1;
+    const int32_t half[HO_DEVICE_LAYERS] = {ho_pad_width(key->hidden1), ho_pad_width(key->hidden2),
+                                            net.head_pad, ho_pad_width(net.outputs)};
+    const int32_t width[HO_DEVICE_LAYERS + 1] = {HO_STATE_PAD, trunks * half[0], trunks * half[1],
+                                                 heads * half[2], half[3]};
     int32_t at = 0;
     for (int l = 0; l < HO_DEVICE_LAYERS; l++) {
         net.layer[l].in = width[l];
         net.layer[l].out = width[l + 1];
-        net.layer[l].in_used = used[l];
-        net.layer[l].out_used = used[l + 1];
+        net.half[l] = half[l];
         net.layer[l].weight = at;
         at += width[l] * width[l + 1];
     }

@@ -329,6 +329,7 @@ static __global__ void __launch_bounds__(EPOCH_THREADS)
         lane->epoch++;
     }
     out->kelly_share = lane->env.config.kelly_share;
+    out->curiosity_loss = lane->curiosity_loss;
     out->replay_fill = lane->replay_fill;
     out->state = lane->guard != 0 ? HO_LANE_DIVERGED : HO_LANE_ACTIVE;
     out->guard = lane->guard;

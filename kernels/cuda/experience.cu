@@ -13,8 +13,10 @@
 #include <cuda_bf16.h>
 
 #include "kernels/agents/explore.h"
+#include "kernels/cuda/curiosity_block.cuh"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/policy_block.cuh"
+#include "kernels/cuda/sample_block.cuh"
 #include "kernels/env/step.h"
 
 /* What a block keeps in its extra shared memory. */
@@ -114,6 +116,12 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
     if (threadIdx.x == 0) {
         block->env = lane->env;
     }
+    const bool curious = v.curiosity && (lane->env.config.curiosity_weight != 0.0 ||
+                                         lane->env.config.reward_preset == HO_PRESET_ORIGINAL);
+    curiosity_block<E> *curiosity = (curiosity_block<E> *)(block + 1);
+    if (curious) {
+        curiosity_load<E>(curiosity, v.curiosity + (size_t)k * HO_CURIOSITY_STATE);
+    }
     for (int i = (int)threadIdx.x; i < 2 * E * STATE_PITCH; i += POLICY_THREADS) {
         const int half = i / (E * STATE_PITCH);
         put_column((T *)(shared + plan.state[half]) + i % (E * STATE_PITCH), 0.0f);
@@ -179,17 +187,36 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
         asm volatile("cp.async.commit_group;" ::: "memory");
         policy_scores<T, NT, HELD>(v.policy, plan, packed, shared, held, now);
         asm volatile("cp.async.wait_group 0;" ::: "memory");
-        __syncthreads(); /* scores */
-        const int best = group_argmax<S>(score, bonus, v.policy.actions);
+        __syncthreads();            /* scores */
+        int action = 0, choice = 0; /* of the owner */
+        if (v.samples) {
+            const sample_at draw = {block->env.key, (uint32_t)step, (uint32_t)n, epoch,
+                                    HO_RNG_ACTION};
+            action = group_sample<S>(v.policy.branches, draw, score, active);
+        } else {
+            const int best = group_argmax<S>(score, bonus, v.policy.actions);
+            if (owner && active) {
+                choice = choose(lane, s, best, v.policy.actions, (uint32_t)step, (uint32_t)n);
+                action = composed_action(choice, v.exposure5);
+            }
+        }
+        float surprise = 0.0f;
+        if (curious) {
+            const int of_owner = (int)threadIdx.x % 32 / S * S;
+            const int category =
+                ho_order_from_action(__shfl_sync(0xffffffffu, action, of_owner)).category;
+            const float *market =
+                v.features_f32 + (int64_t)(active ? block->bar[e] : 0) * HO_STATE_PAD;
+            surprise = group_surprise<E, S>(curiosity, e, market, market + HO_STATE_PAD, category,
+                                            score, active);
+        }
         ho_trace_step *trace = &v.trace[((size_t)k * v.steps + step) * v.episodes + n];
         ho_step_out out;
         out.end = HO_END_NONE;
         if (owner && active) {
             const int32_t bar = s->env.t;
-            const int choice = choose(lane, s, best, v.policy.actions, (uint32_t)step, (uint32_t)n);
-            const int action = composed_action(choice, v.exposure5);
             const ho_order order = ho_order_from_action(action);
-            ho_env_step(&block->env, &v.market, &s->env, ring, &order, 0.0f, ledger, &out);
+            ho_env_step(&block->env, &v.market, &s->env, ring, &order, surprise, ledger, &out);
             record_step(trace, bar, action, choice, &out);
             active_steps++;
             if (kelly) {
@@ -245,12 +272,17 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
 
 typedef void (*experience_kernel)(ho_experience_view, policy_plan);
 
-static int block_extra(int states)
+template <int E> static int extra_of(int curious)
 {
-    return states == 8    ? (int)sizeof(experience_block<8>)
-           : states == 16 ? (int)sizeof(experience_block<16>)
-           : states == 32 ? (int)sizeof(experience_block<32>)
-                          : (int)sizeof(experience_block<64>);
+    return (int)(sizeof(experience_block<E>) + (curious ? sizeof(curiosity_block<E>) : 0));
+}
+
+static int block_extra(int states, int curious)
+{
+    return states == 8    ? extra_of<8>(curious)
+           : states == 16 ? extra_of<16>(curious)
+           : states == 32 ? extra_of<32>(curious)
+                          : extra_of<64>(curious);
 }
 
 static experience_kernel kernel_of(int bf16, int held, int states)
@@ -279,8 +311,8 @@ static int choose_states(const ho_experience_view *v, policy_plan *plan)
 {
     int chosen = 0;
     for (int states = 8; states <= 64; states *= 2) {
-        const policy_plan p =
-            policy_plan_make(&v->policy, states, 1, block_extra(states), v->shared_limit);
+        const policy_plan p = policy_plan_make(
+            &v->policy, states, 1, block_extra(states, v->curiosity != NULL), v->shared_limit);
         if (p.bytes > v->shared_limit || !kernel_of(v->policy.bf16, p.held, states)) {
             break;
         }

@@ -35,11 +35,14 @@ typedef struct ho_experience_view {
     ho_market_view market;
     int32_t lanes, episodes, steps; /* K, N, L */
     int32_t exposure5;              /* the action set has 5 choices */
+    int32_t samples;                /* PPO: actions are drawn from the policy */
     int32_t state_columns;          /* portfolio columns of a state */
     int32_t market_columns;         /* F */
     int32_t ring_words;             /* of a slot's category ring */
     int32_t batch, replay_capacity;
-    const void *features; /* [T, HO_STATE_PAD] of the network's type */
+    const void *features;      /* [T, HO_STATE_PAD] of the network's type */
+    const float *features_f32; /* the same in float32 */
+    const float *curiosity;    /* [K, HO_CURIOSITY_STATE] forward models; NULL: off */
     ho_lane_device *lane;
     const uint8_t *packed;            /* [K, policy.bytes] */
     ho_slot_device *slot;             /* [K, N] */

@@ -208,7 +208,8 @@ static __device__ void multiply_tile(const ho_learn_view &v, int k, const gradie
             float *to = gradient + layer.weight + (size_t)row[h] * layer.in + in0;
             if (last) {
                 /* a head's inputs are half of the layer: the whole group belongs to one head */
-                const float keep = ho_device_net_last_has(&v.net, row[h], in0) ? 1.0f : 0.0f;
+                const float keep =
+                    ho_device_net_has(&v.net, HO_DEVICE_LAYERS - 1, row[h], in0) ? 1.0f : 0.0f;
 #pragma unroll
                 for (int i = 0; i < 8; i++) {
                     x[i] *= keep;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "kernels/agents/agent_check.h"
+#include "kernels/cpu/curiosity.h"
 #include "kernels/cpu/init.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/env/step.h"
@@ -86,8 +87,12 @@ static int block_maps(const ho_device_net *net, block_map *out)
     out[n++] = {HO_LAYER_MAIN0, 2, 0, 0};
     out[n++] = {HO_LAYER_MAIN1, 3, 0, 0};
     if (net->dueling) {
-        out[n++] = {HO_LAYER_VALUE0, 2, net->head_pad, 0};
-        out[n++] = {HO_LAYER_VALUE1, 3, net->actions, net->head_pad};
+        out[n++] = {HO_LAYER_VALUE0, 2, net->half[2], net->separate ? net->half[1] : 0};
+        out[n++] = {HO_LAYER_VALUE1, 3, net->actions, net->half[2]};
+    }
+    if (net->separate) {
+        out[n++] = {HO_LAYER_VALUE_TRUNK0, 0, net->half[0], 0};
+        out[n++] = {HO_LAYER_VALUE_TRUNK1, 1, net->half[1], net->half[0]};
     }
     return n;
 }
@@ -95,7 +100,7 @@ static int block_maps(const ho_device_net *net, block_map *out)
 /* to_device: flat -> device (padding zero), else device -> flat. */
 static void map_parameters(const cuda_cohort *c, float *device, float *flat, int to_device)
 {
-    block_map map[6];
+    block_map map[HO_LAYERS];
     const int n = block_maps(&c->net, map);
     if (to_device) {
         memset(device, 0, (size_t)c->net.params * sizeof(float));
@@ -133,6 +138,30 @@ static void buffers_destroy(weight_buffers *b)
 }
 
 /* ---- start and stop ---- */
+
+/* Fresh weights: online and target alike, moments 0; the forward model likewise. */
+static ho_status put_fresh_weights(cuda_cohort *c, int slot, const float *device,
+                                   const uint32_t key[2])
+{
+    float *curiosity = NULL;
+    ho_status rc = put(c, HO_SLICE_ONLINE, slot, device, c->memory.lane_bytes[HO_SLICE_ONLINE]);
+    rc = rc == HO_OK ? put(c, HO_SLICE_TARGET, slot, device, c->memory.lane_bytes[HO_SLICE_TARGET])
+                     : rc;
+    rc = rc == HO_OK ? zero(c, HO_SLICE_MOMENT1, slot) : rc;
+    rc = rc == HO_OK ? zero(c, HO_SLICE_MOMENT2, slot) : rc;
+    if (rc != HO_OK || !c->key.curiosity) {
+        return rc;
+    }
+    if (!(curiosity = (float *)calloc(HO_CURIOSITY_STATE, sizeof *curiosity))) {
+        return HO_ENOMEM;
+    }
+    rc = ho_curiosity_parameters(key, curiosity);
+    rc = rc == HO_OK
+             ? put(c, HO_SLICE_CURIOSITY, slot, curiosity, HO_CURIOSITY_STATE * sizeof *curiosity)
+             : rc;
+    free(curiosity);
+    return rc;
+}
 
 static ho_status fill_lane(cuda_cohort *c, const ho_lane_config *config, ho_lane_device *lane,
                            ho_err *err)
@@ -200,12 +229,7 @@ ho_status ho_cuda_lane_start(ho_cohort *cohort, int slot, const ho_lane_config *
         goto out;
     }
     map_parameters(c, w.device, w.flat, 1);
-    rc = put(c, HO_SLICE_ONLINE, slot, w.device, c->memory.lane_bytes[HO_SLICE_ONLINE]);
-    rc = rc == HO_OK
-             ? put(c, HO_SLICE_TARGET, slot, w.device, c->memory.lane_bytes[HO_SLICE_TARGET])
-             : rc;
-    rc = rc == HO_OK ? zero(c, HO_SLICE_MOMENT1, slot) : rc;
-    rc = rc == HO_OK ? zero(c, HO_SLICE_MOMENT2, slot) : rc;
+    rc = put_fresh_weights(c, slot, w.device, lane.env.key);
     rc = rc == HO_OK ? put_fresh_slots(c, slot) : rc;
     rc = rc == HO_OK ? put_lane(c, slot, &lane) : rc;
     rc = rc == HO_OK ? refresh(c, slot) : rc;
@@ -342,7 +366,7 @@ out:
 ho_status ho_cuda_lane_copy(ho_cohort *cohort, int dst, int src, ho_err *err)
 {
     static const int slices[] = {HO_SLICE_ONLINE, HO_SLICE_TARGET, HO_SLICE_MOMENT1,
-                                 HO_SLICE_MOMENT2};
+                                 HO_SLICE_MOMENT2, HO_SLICE_CURIOSITY};
     cuda_cohort *c = (cuda_cohort *)cohort;
     ho_lane_device from, to;
     ho_status rc = check_used(c, dst, err);
@@ -363,6 +387,7 @@ ho_status ho_cuda_lane_copy(ho_cohort *cohort, int dst, int src, ho_err *err)
     }
     to.updates = from.updates; /* the moments' bias correction goes with them */
     to.small_gradients = from.small_gradients;
+    to.curiosity_updates = from.curiosity_updates;
     if (to.guard != 0) { /* revived by the copy */
         to.guard = 0;
         to.epoch = from.epoch;
@@ -417,9 +442,9 @@ static uint64_t fnv1a(const unsigned char *p, size_t n)
 }
 
 /* Arrays of a checkpoint after the lane's struct, in order. */
-static const int state_slices[] = {HO_SLICE_ONLINE,  HO_SLICE_TARGET, HO_SLICE_MOMENT1,
-                                   HO_SLICE_MOMENT2, HO_SLICE_SLOT,   HO_SLICE_RING,
-                                   HO_SLICE_LEDGER,  HO_SLICE_MOMENTS};
+static const int state_slices[] = {HO_SLICE_ONLINE,  HO_SLICE_TARGET,  HO_SLICE_MOMENT1,
+                                   HO_SLICE_MOMENT2, HO_SLICE_SLOT,    HO_SLICE_RING,
+                                   HO_SLICE_LEDGER,  HO_SLICE_MOMENTS, HO_SLICE_CURIOSITY};
 enum { STATE_SLICES = sizeof state_slices / sizeof state_slices[0] };
 
 static size_t state_size(const cuda_cohort *c, int fill)
@@ -537,8 +562,9 @@ static ho_status check_blob(const cuda_cohort *c, const ho_lane_config *config, 
     if (memcmp(&header->key, &c->key, sizeof c->key) != 0) {
         return ho_err_set(err, HO_EINVAL, "checkpoint: of a cohort with another shape");
     }
-    if (header->fill < 0 || header->fill > c->key.replay_capacity || header->head < 0 ||
-        header->head >= c->key.replay_capacity || header->size != size ||
+    const int32_t capacity = c->key.algorithm == HO_PPO ? 0 : c->key.replay_capacity;
+    if (header->fill < 0 || header->fill > capacity || header->head < 0 ||
+        header->head > (capacity > 0 ? capacity - 1 : 0) || header->size != size ||
         size != state_size(c, header->fill)) {
         return ho_err_set(err, HO_EINVAL, "checkpoint: cut off or of the wrong size");
     }

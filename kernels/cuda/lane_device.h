@@ -4,7 +4,8 @@
  * restored or gets new numbers; between epochs only.
  *
  * Who writes what on the device: `epoch_open` the epoch's derived numbers; `replay_advance` the
- * ring's head and fill and `learning`; `update_gate` the guard, the counters and sums of updates;
+ * ring's head and fill and `learning` (PPO: `ppo_open`, `ppo_gate`); `update_gate` and `ppo_gate`
+ * the guard, the counters and sums of updates; `curiosity_train` its own counter and loss;
  * `epoch_close` the epoch, the counts and Kelly's share; nobody else anything. */
 #ifndef HO_CUDA_LANE_DEVICE_H
 #define HO_CUDA_LANE_DEVICE_H
@@ -45,6 +46,8 @@ typedef struct ho_lane_device {
     int64_t count[HO_ACTIONS]; /* uses of each output, for the bonus */
     float bonus[HO_ACTIONS];   /* of this epoch */
     int32_t has_bonus;
+    int64_t curiosity_updates; /* of the forward model */
+    double curiosity_loss;     /* of its last training */
     ho_update_sums sums;
 } ho_lane_device;
 

@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 enum {
-    HO_PASSES = 3,     /* forward passes of an update: online s, online s', target s' */
+    HO_PASSES = 3,     /* forward passes of a DQN update: online s, online s', target s' */
     HO_LOSS_ROWS = 32, /* rows whose losses one block sums */
 };
 
@@ -47,6 +47,8 @@ static inline HO_HD void ho_loss_part_add(ho_loss_part *sum, const ho_loss_part 
 typedef struct ho_learn_view {
     ho_device_net net;
     int32_t lanes, batch;
+    int32_t passes;     /* forward passes over a batch: HO_PASSES, or 1 without a target network */
+    int32_t states;     /* states of a sampled transition: 2 (s, s'), or 1 */
     int32_t bf16;       /* T: 1 bf16, 0 float */
     int32_t fused;      /* the sm_90a kernels run */
     int32_t processors; /* multiprocessors of the device */
@@ -64,9 +66,10 @@ typedef struct ho_learn_view {
     uint8_t *fused_weights, *fused_backward, *fused_activations;
     /* workspace */
     ho_sample *sample;                    /* [K, B] */
-    void *state;                          /* [K, 2, B, HO_STATE_PAD] of T: s, s' */
-    void *hidden[HO_DEVICE_LAYERS - 1];   /* [K, HO_PASSES, B, width] of T */
-    float *output;                        /* [K, HO_PASSES, B, outputs padded] */
+    const int32_t *rows;                  /* [K] rows that forward passes compute; NULL: B */
+    void *state;                          /* [K, states, B, HO_STATE_PAD] of T: s, s' */
+    void *hidden[HO_DEVICE_LAYERS - 1];   /* [K, passes, B, width] of T */
+    float *output;                        /* [K, passes, B, outputs padded] */
     void *d_output;                       /* [K, B, outputs padded] of T */
     void *d_hidden[HO_DEVICE_LAYERS - 1]; /* [K, B, width] of T */
     ho_loss_part *loss_part;              /* [K, loss_parts] */

@@ -10,13 +10,14 @@ enum { PACK_THREADS = 256 };
 ho_policy_net ho_policy_net_of(const ho_device_net *net, int bf16)
 {
     ho_policy_net p = {};
+    p.branches = net->branches;
     p.actions = net->actions;
     p.bf16 = bf16;
     int at = 0;
     for (int l = 0; l < HO_DEVICE_LAYERS; l++) {
         ho_policy_layer *layer = &p.layer[l];
-        layer->in = l == 3 ? net->head_pad : net->layer[l].in;
-        layer->out = l == 2 ? net->head_pad : net->layer[l].out;
+        layer->in = l == 0 ? net->layer[0].in : net->half[l - 1];
+        layer->out = net->half[l];
         layer->weight = net->layer[l].weight;
         layer->stride = net->layer[l].in;
         layer->bias_from = net->layer[l].bias;

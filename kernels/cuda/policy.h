@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The acting network as the experience and backtest kernels read it. The greedy action needs only
- * the advantages (argmax of V + A - mean(A) is argmax of A), so the value head is left out.
- * Four layers: state -> hidden1 -> hidden2 -> advantage head -> actions.
+ * the advantages (argmax of V + A - mean(A) is argmax of A), a sampled one only the policy, so the
+ * value's units are left out. Four layers: state -> hidden1 -> hidden2 -> head -> actions.
  *
  * bf16: matrices in the order of mma.sync A fragments, one 16-byte word a thread:
  *   word [(tile * k_steps + step) * 32 + thread]; tile = 16 outputs, step = 16 inputs. Row g of a
@@ -32,7 +32,8 @@ typedef struct ho_policy_layer {
 
 typedef struct ho_policy_net {
     ho_policy_layer layer[HO_DEVICE_LAYERS];
-    int32_t actions;
+    ho_branches branches;
+    int32_t actions; /* of all branches */
     int32_t bf16;
     int32_t bias_at, bias_bytes; /* all biases, contiguous */
     int32_t bytes;               /* of one packed policy; a multiple of 128 */

@@ -9,48 +9,12 @@
 #include <cuda_bf16.h>
 
 #include "kernels/agents/optim.h"
-#include "kernels/backend.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/fused_layout.h"
+#include "kernels/cuda/gate.cuh"
 #include "kernels/cuda/learn.h"
 
 enum { ADAM_THREADS = 256, GROUP = 8 /* parameters a thread owns */ };
-
-static __device__ __forceinline__ double warp_sum(double x)
-{
-    for (int step = 16; step > 0; step >>= 1) {
-        x += __shfl_xor_sync(0xffffffffu, x, step);
-    }
-    return x;
-}
-
-static __device__ __forceinline__ double warp_extreme(double x, bool largest)
-{
-    for (int step = 16; step > 0; step >>= 1) {
-        const double y = __shfl_xor_sync(0xffffffffu, x, step);
-        x = largest ? fmax(x, y) : fmin(x, y);
-    }
-    return x;
-}
-
-/* The comparisons are written so that NaN trips them. */
-static __device__ int judge(ho_lane_device *lane, double loss, double norm, double q_largest)
-{
-    const ho_agent_config *agent = &lane->agent;
-    if (!(fabs(loss) <= agent->loss_ceiling)) {
-        return HO_GUARD_LOSS;
-    }
-    if (!isfinite(norm)) {
-        return HO_GUARD_GRADIENT;
-    }
-    if (!(q_largest <= agent->q_ceiling)) {
-        return HO_GUARD_Q;
-    }
-    lane->small_gradients = norm < agent->grad_floor ? lane->small_gradients + 1 : 0;
-    return agent->grad_floor > 0.0 && lane->small_gradients >= agent->grad_patience
-               ? HO_GUARD_VANISHED
-               : HO_GUARD_NONE;
-}
 
 /* fmax and fmin drop NaN; the sums keep it, and the guard looks at the loss first. */
 static __global__ void update_gate(const __grid_constant__ ho_learn_view v)
@@ -78,13 +42,13 @@ static __global__ void update_gate(const __grid_constant__ ho_learn_view v)
     for (int i = l; i < v.norm_parts; i += 32) {
         square += v.norm_part[(size_t)k * v.norm_parts + i];
     }
-    loss = warp_sum(loss) / v.batch;
-    td = warp_sum(td);
-    q = warp_sum(q);
-    q2 = warp_sum(q2);
-    low = warp_extreme(low, false);
-    high = warp_extreme(high, true);
-    const double norm = sqrt(warp_sum(square));
+    loss = gate_sum(loss) / v.batch;
+    td = gate_sum(td);
+    q = gate_sum(q);
+    q2 = gate_sum(q2);
+    low = gate_extreme(low, false);
+    high = gate_extreme(high, true);
+    const double norm = sqrt(gate_sum(square));
     if (l != 0) {
         return;
     }
@@ -98,28 +62,8 @@ static __global__ void update_gate(const __grid_constant__ ho_learn_view v)
     s->q_min = fmin(s->q_min, low);
     s->q_max = fmax(s->q_max, high);
     s->rows += v.batch;
-    const int guard = judge(lane, loss, norm, fmax(fabs(low), fabs(high)));
-    if (guard != HO_GUARD_NONE) {
-        lane->guard = guard;
-        lane->guard_update = lane->updates;
-        gate->apply = 0;
-        return;
-    }
-    const ho_agent_config *agent = &lane->agent;
-    const double rate = ho_learning_rate(agent->learning_rate, agent->schedule,
-                                         agent->warmup_updates, lane->updates, lane->total_updates);
-    const ho_adam adam =
-        ho_adam_of(agent, rate, lane->updates + 1, ho_clip_scale(norm, agent->max_grad_norm));
-    const ho_update_gate g = {
-        adam.beta1, adam.beta2,
-        adam.step,  adam.inv_bias2,
-        adam.eps,   adam.keep,
-        adam.clip,  ho_target_share(agent->tau, agent->target_every, lane->updates + 1),
-        1};
-    *gate = g;
-    lane->updates++;
-    s->updates++;
-    s->learning_rate = rate;
+    gate_decide(lane, gate, loss, norm, fmax(fabs(low), fabs(high)),
+                ho_target_share(lane->agent.tau, lane->agent.target_every, lane->updates + 1));
 }
 
 /* Where the 8 parameters of a thread lie: 8 neighbouring columns of one row, or 8 biases. */
@@ -250,10 +194,12 @@ static __global__ void __launch_bounds__(ADAM_THREADS)
     }
     const param_group g = group_of(v.net, group);
     const size_t at = (size_t)k * v.net.params + g.at;
-    float p[GROUP], t[GROUP];
+    float p[GROUP], t[GROUP] = {0};
     load8(p, v.online + at);
-    load8(t, v.target + at);
-    store_copies(v, k, g, p, t, true);
+    if (v.target) {
+        load8(t, v.target + at);
+    }
+    store_copies(v, k, g, p, t, v.target != NULL);
 }
 
 static unsigned group_blocks(const ho_learn_view *v)

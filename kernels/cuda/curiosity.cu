@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One block trains one lane's forward model through a whole pass: updates follow one another, and
+ * 4,384 parameters are too few for more blocks. Weights stay in shared memory, gradients in
+ * registers, each thread's own; every sum runs over the rows in order. */
+#include "kernels/cuda/curiosity.h"
+
+#include "kernels/agents/optim.h"
+#include "kernels/cuda/device.h"
+#include "kernels/cuda/row_block.cuh"
+#include "kernels/env/orders.h"
+
+enum {
+    IN = HO_CURIOSITY_IN,
+    HIDDEN = HO_CURIOSITY_HIDDEN,
+    OUT = HO_CURIOSITY_OUT,
+    ROWS = 64, /* rows in shared memory at a time */
+    W2_PER = OUT * HIDDEN / ROW_BLOCK,
+    W1_PER = (IN + 3) / 4, /* a thread's inputs of one hidden unit */
+};
+
+/* Odd pitches: threads that walk rows or units meet different banks. */
+typedef struct train_block {
+    float w1[HIDDEN][IN];
+    float b1[HIDDEN];
+    float w2[OUT][HIDDEN + 1];
+    float b2[OUT];
+    float x[ROWS][IN + 2];
+    float hidden[ROWS][HIDDEN + 1];
+    float error[ROWS][OUT + 1]; /* prediction - next state */
+    float d_hidden[ROWS][HIDDEN + 1];
+    ho_adam adam;
+} train_block;
+
+/* What a thread owns: w2[t / 8][t % 8 + 8 i], w1[t / 4][t % 4 + 4 i], and one bias of threads
+ * below HIDDEN + OUT. */
+typedef struct train_gradient {
+    float w2[W2_PER], w1[W1_PER], bias;
+} train_gradient;
+
+static __device__ __forceinline__ float *weight_at(train_block *b, int i)
+{
+    return i < HO_CURIOSITY_B1   ? &b->w1[i / IN][i % IN]
+           : i < HO_CURIOSITY_W2 ? &b->b1[i - HO_CURIOSITY_B1]
+           : i < HO_CURIOSITY_B2
+               ? &b->w2[(i - HO_CURIOSITY_W2) / HIDDEN][(i - HO_CURIOSITY_W2) % HIDDEN]
+               : &b->b2[i - HO_CURIOSITY_B2];
+}
+
+/* Inputs of rows [0, n); the rows beyond are 0. Ends with a barrier. */
+static __device__ void load_rows(train_block *b, const ho_experience_view &v,
+                                 const ho_trace_step *trace, const int32_t *row, int n)
+{
+    for (int i = (int)threadIdx.x; i < ROWS * IN; i += ROW_BLOCK) {
+        const int r = i / IN, column = i % IN;
+        float x = 0.0f;
+        if (r < n && column < HO_CURIOSITY_FEATURES) {
+            x = v.features_f32[(int64_t)trace[row[r]].bar * HO_STATE_PAD + column];
+        } else if (r < n) {
+            const int category = ho_order_from_action(trace[row[r]].action).category;
+            x = category == column - HO_CURIOSITY_FEATURES ? 1.0f : 0.0f;
+        }
+        b->x[r][column] = x;
+    }
+    __syncthreads();
+}
+
+/* hidden and error; rows beyond n get no error. Ends with a barrier. */
+static __device__ void forward_rows(train_block *b, const ho_experience_view &v,
+                                    const ho_trace_step *trace, const int32_t *row, int n)
+{
+    const int r = (int)threadIdx.x / 4, first = (int)threadIdx.x % 4;
+    for (int j = first; j < HIDDEN; j += 4) {
+        float y = 0.0f;
+        for (int i = 0; i < IN; i++) {
+            y = fmaf(b->x[r][i], b->w1[j][i], y);
+        }
+        y += b->b1[j];
+        b->hidden[r][j] = y > 0.0f ? y : y * 0.01f;
+    }
+    __syncthreads();
+    const float *next =
+        v.features_f32 + ((int64_t)(r < n ? trace[row[r]].bar : 0) + 1) * HO_STATE_PAD;
+    for (int o = first; o < OUT; o += 4) {
+        float y = 0.0f;
+        for (int j = 0; j < HIDDEN; j++) {
+            y = fmaf(b->hidden[r][j], b->w2[o][j], y);
+        }
+        b->error[r][o] = r < n ? y + b->b2[o] - next[o] : 0.0f;
+    }
+    __syncthreads();
+}
+
+/* Adds the rows' part to the thread's sums, all but the common factor. Ends with a barrier. */
+static __device__ void backward_rows(train_block *b, train_gradient *g)
+{
+    const int t = (int)threadIdx.x, row = t / 4, first = t % 4;
+    for (int j = first; j < HIDDEN; j += 4) {
+        float d = 0.0f;
+        for (int o = 0; o < OUT; o++) {
+            d = fmaf(b->error[row][o], b->w2[o][j], d);
+        }
+        b->d_hidden[row][j] = b->hidden[row][j] > 0.0f ? d : d * 0.01f;
+    }
+    __syncthreads();
+    for (int r = 0; r < ROWS; r++) {
+        const float e = b->error[r][t / 8], d = b->d_hidden[r][t / 4];
+#pragma unroll
+        for (int i = 0; i < W2_PER; i++) {
+            g->w2[i] = fmaf(e, b->hidden[r][t % 8 + 8 * i], g->w2[i]);
+        }
+#pragma unroll
+        for (int i = 0; i < W1_PER; i++) {
+            if (t % 4 + 4 * i < IN) {
+                g->w1[i] = fmaf(d, b->x[r][t % 4 + 4 * i], g->w1[i]);
+            }
+        }
+        g->bias += t < HIDDEN ? b->d_hidden[r][t] : t < HIDDEN + OUT ? b->error[r][t - HIDDEN] : 0;
+    }
+    __syncthreads();
+}
+
+/* One parameter's Adam step, in global memory and in the block. */
+static __device__ __forceinline__ void step_one(train_block *b, float *state, int i, float gradient)
+{
+    float *p = state + i;
+    ho_adam_step(&b->adam, gradient, p, p + HO_CURIOSITY_SIZE, p + 2 * HO_CURIOSITY_SIZE);
+    *weight_at(b, i) = *p;
+}
+
+static __device__ void step_all(train_block *b, float *state, const train_gradient *g, float scale)
+{
+    const int t = (int)threadIdx.x;
+#pragma unroll
+    for (int i = 0; i < W2_PER; i++) {
+        step_one(b, state, HO_CURIOSITY_W2 + t / 8 * HIDDEN + t % 8 + 8 * i, scale * g->w2[i]);
+    }
+#pragma unroll
+    for (int i = 0; i < W1_PER; i++) {
+        if (t % 4 + 4 * i < IN) {
+            step_one(b, state, HO_CURIOSITY_W1 + t / 4 * IN + t % 4 + 4 * i, scale * g->w1[i]);
+        }
+    }
+    if (t < HIDDEN + OUT) {
+        step_one(b, state, t < HIDDEN ? HO_CURIOSITY_B1 + t : HO_CURIOSITY_B2 + t - HIDDEN,
+                 scale * g->bias);
+    }
+}
+
+static __global__ void __launch_bounds__(ROW_BLOCK)
+    curiosity_train(const __grid_constant__ ho_experience_view v, const int32_t *__restrict__ rows,
+                    const int32_t *__restrict__ row_count, float *__restrict__ states)
+{
+    extern __shared__ __align__(16) uint8_t shared[];
+    train_block *b = (train_block *)shared;
+    const int k = (int)blockIdx.x, t = (int)threadIdx.x, count = row_count[k];
+    ho_lane_device *lane = &v.lane[k];
+    if (count == 0 || (lane->epoch + 1) % lane->agent.curiosity_every != 0) {
+        return;
+    }
+    const size_t all = (size_t)v.steps * v.episodes;
+    const ho_trace_step *trace = v.trace + k * all;
+    const int32_t *row = rows + k * all;
+    float *state = states + (size_t)k * HO_CURIOSITY_STATE;
+    for (int i = t; i < HO_CURIOSITY_SIZE; i += ROW_BLOCK) {
+        *weight_at(b, i) = state[i];
+    }
+    double loss = 0.0;
+    int64_t updates = lane->curiosity_updates;
+    for (int first = 0; first < count; first += HO_CURIOSITY_BATCH) {
+        const int n = count - first < HO_CURIOSITY_BATCH ? count - first : HO_CURIOSITY_BATCH;
+        train_gradient g = {};
+        updates++;
+        if (t == 0) {
+            b->adam = ho_adam_of(&lane->agent, lane->agent.curiosity_lr, updates, 1.0);
+        }
+        for (int at = 0; at < n; at += ROWS) {
+            const int left = n - at < ROWS ? n - at : ROWS;
+            load_rows(b, v, trace, row + first + at, left);
+            forward_rows(b, v, trace, row + first + at, left);
+            float square = 0.0f;
+            for (int o = 0; t < ROWS && o < OUT; o++) {
+                square += b->error[t][o] * b->error[t][o];
+            }
+            loss += (double)(square / OUT);
+            backward_rows(b, &g);
+        }
+        step_all(b, state, &g, 2.0f / ((float)OUT * (float)n));
+        __syncthreads();
+    }
+    loss = row_block_sum(loss);
+    if (t == 0) {
+        lane->curiosity_updates = updates;
+        lane->curiosity_loss = loss / (double)count;
+    }
+}
+
+ho_status ho_curiosity_prepare(void)
+{
+    return ho_cuda_status(cudaFuncSetAttribute(curiosity_train,
+                                               cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                               (int)sizeof(train_block)),
+                          "shared memory of curiosity_train");
+}
+
+ho_status ho_curiosity_train(const ho_experience_view *v, const int32_t *row,
+                             const int32_t *row_count, float *state, cudaStream_t stream)
+{
+    curiosity_train<<<(unsigned)v->lanes, ROW_BLOCK, sizeof(train_block), stream>>>(
+        *v, row, row_count, state);
+    return ho_cuda_status(cudaGetLastError(), "curiosity_train");
+}
