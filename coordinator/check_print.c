@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "coordinator/search/racing.h"
 #include "coordinator/search_options.h"
 #include "kernels/env/sizing.h"
 #include "study/text.h"
@@ -18,6 +19,7 @@ typedef struct printer {
     const ho_setup *setup;
     const ho_settings *s;
     int warnings;
+    double sigma_ref; /* deviation of a bar's return on the capital at +1, first fold; 0: unknown */
 } printer;
 
 static void warn(printer *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -116,6 +118,11 @@ static void print_size(printer *p, const ho_fold *fold)
         p->out,
         "    %-10s %g units (%d lots of %g), %.6g money, %.3g x capital, at a close of %g\n",
         "size at +1", size.quantity, size.max_lots, size.lot, size.notional, size.leverage, close);
+    if (p->sigma_ref == 0.0 &&
+        ho_sigma_ref(bars->ohlcv, bars->roll_jump, bars->split, fold->train, size.quantity,
+                     request.multiplier, request.capital, &p->sigma_ref, &err) != HO_OK) {
+        warn(p, "%s", err.text);
+    }
 }
 
 static void print_folds(printer *p)
@@ -222,6 +229,23 @@ static void print_space(printer *p)
 
 /* ---- work and memory ------------------------------------------------------------------------ */
 
+/* Which folds a trial runs when. */
+static void print_race(printer *p)
+{
+    int order[HO_FOLDS_MAX], folds = p->setup->folds.count;
+    int at_a_time = (int)ho_settings_i64(p->s, HO_KEY_STUDY_RACE_FOLDS);
+    if (at_a_time == 0 || folds == 0) {
+        return;
+    }
+    ho_race_order((uint64_t)ho_settings_i64(p->s, HO_KEY_STUDY_SEED), folds, order);
+    (void)fprintf(p->out, "  racing      folds");
+    for (int i = 0; i < folds; i++) {
+        (void)fprintf(p->out, "%s%d", i == 0 ? " " : i % at_a_time == 0 ? " | " : ", ", order[i]);
+    }
+    (void)fprintf(p->out, "; dropped below p = %g against the best\n",
+                  ho_settings_f64(p->s, HO_KEY_PRUNER_P_THRESHOLD));
+}
+
 static void print_work(printer *p)
 {
     const ho_study *study = p->setup->study;
@@ -254,6 +278,7 @@ static void print_work(printer *p)
     (void)fprintf(p->out,
                   "  memory      about %.3g weights an agent: %.1f MB with moments and target\n",
                   weights, weights * 16e-6);
+    print_race(p);
     if (in_flight * 4 > trials && trials > 4) {
         warn(p,
              "%lld of %lld trials are in flight at once: most are proposed without results to "
@@ -263,6 +288,43 @@ static void print_work(printer *p)
 }
 
 /* ---- what is optimistic --------------------------------------------------------------------- */
+
+/* Whether the original reward is the study's, or one of the choices searched. */
+static bool may_be_original(const printer *p, bool *searched)
+{
+    const ho_space *space = &p->setup->study->space;
+    *searched = false;
+    for (int i = 0; i < space->count; i++) {
+        const ho_param *param = &space->param[i];
+        if (param->key != HO_KEY_REWARD_PRESET) {
+            continue;
+        }
+        *searched = true;
+        for (int c = 0; c < param->choice_count; c++) {
+            if (strcmp(param->choice[c].text, "original") == 0) {
+                return true;
+            }
+        }
+        return false;
+    }
+    return ho_settings_choice(p->s, HO_KEY_REWARD_PRESET) == HO_PRESET_ORIGINAL;
+}
+
+/* The original formula (spec/environment.md): what it does to the scale of things. */
+static void print_reward(printer *p)
+{
+    bool searched = false;
+    if (!may_be_original(p, &searched)) {
+        return;
+    }
+    const char *who =
+        searched ? "reward.preset can be \"original\"" : "reward.preset = \"original\"";
+    if (p->sigma_ref > 0.0) {
+        warn(p, "%s: its penalty of 0.1 is %.0f times the deviation of a bar's return (%.3g)", who,
+             0.1 / p->sigma_ref, p->sigma_ref);
+    }
+    warn(p, "%s: its barrier factor halves the loss of a stop", who);
+}
 
 static void print_optimism(printer *p)
 {
@@ -291,6 +353,7 @@ static void print_optimism(printer *p)
              ho_settings_f64(p->s, HO_KEY_ENV_MAX_EXPOSURE),
              ho_settings_f64(p->s, HO_KEY_ENV_MAX_EXPOSURE));
     }
+    print_reward(p);
     for (int i = 0; i < p->setup->study->warning_count; i++) {
         warn(p, "%s", p->setup->study->warning[i]);
     }

@@ -62,7 +62,8 @@ int ho_cmd_show(int argc, char **argv)
     ho_store *store = NULL;
     int64_t number = -1;
     const ho_option option[] = {
-        {"why", 0, HO_OPTION_FLAG, &why, NULL, "how the sampler came to it", 0, 0},
+        {"why", 0, HO_OPTION_FLAG, &why, NULL,
+         "how the sampler came to it, and each decision about it in full", 0, 0},
     };
     const ho_usage usage = {
         .name = "show",

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coordinator/search/racing.h"
+#include "study/folds.h"
 #include "study/log.h"
 
 enum {
@@ -56,6 +58,14 @@ ho_status ho_dispatch_create(ho_dispatch **out, const ho_dispatch_config *config
     d->best_value = NAN;
     d->first_worker = -1;
     *out = d;
+    if (config->race_folds > 0) {
+        d->race_order = (int *)calloc((size_t)config->folds, sizeof *d->race_order);
+        if (!d->race_order) {
+            ho_dispatch_destroy(out);
+            return ho_err_set(err, HO_ENOMEM, "out of memory");
+        }
+        ho_race_order(config->seed, config->folds, d->race_order);
+    }
     return HO_OK;
 }
 
@@ -67,7 +77,9 @@ void ho_dispatch_destroy(ho_dispatch **dispatch)
     }
     for (int64_t i = 0; i < d->proposed; i++) {
         free(d->slot[i].config);
+        free(d->slot[i].fold_value);
     }
+    free(d->race_order);
     free(d->slot);
     free(d->open);
     free(d->seat);
@@ -466,6 +478,13 @@ ho_status ho_dispatch_end(ho_dispatch *d, ho_trial_result *result, int64_t now_n
     if ((rc = ho_store_put_result(d->store, result)) != HO_OK) {
         return ho_err_set(err, rc, "out of memory while keeping a result");
     }
+    if (slot->rounds > 0 && (rc = ho_store_put_race_ended(d->store, number)) != HO_OK) {
+        return ho_err_set(err, rc, "out of memory while keeping a result");
+    }
+    if (slot->state != HO_TRIAL_COMPLETE) { /* compared with no more */
+        free(slot->fold_value);
+        slot->fold_value = NULL;
+    }
     slot->acked_seq = ho_store_queued(d->store);
     if (d->io.finished) {
         d->io.finished(d->io.user, result);
@@ -570,7 +589,13 @@ static void send_committed(ho_dispatch *d)
             d->io.ack(d->io.user, out->worker, out->number, out->attempt);
         } else if (slot->state == HO_TRIAL_RUNNING && slot->attempt == out->attempt &&
                    slot->worker == out->worker) {
-            ho_lease message = {out->number, out->attempt, slot->seeds, slot->config};
+            int fold[HO_FOLDS_MAX];
+            ho_lease message = {.number = out->number,
+                                .attempt = out->attempt,
+                                .seeds = slot->seeds,
+                                .config = slot->config,
+                                .folds = ho_dispatch_next_folds(d, slot, fold),
+                                .fold = fold};
             d->io.lease(d->io.user, out->worker, &message);
         }
     }

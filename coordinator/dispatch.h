@@ -7,6 +7,8 @@
  *     (sampler) ---------> WAITING --------> RUNNING ------------------> COMPLETE | PRUNED | FAILED
  *                             ^                 | lost, crash, preempted
  *                             +-----------------+ attempt + 1, after a pause
+ *                             ^                 | a round of folds, still in the running
+ *                             +-----------------+ attempt + 1
  *
  * Invariants:
  * 1. A trial is leased to at most one worker; `attempt` grows by one with every lease, and only
@@ -67,6 +69,11 @@ typedef struct ho_dispatch_config {
     int64_t retest_times; /* how often each */
     bool no_epochs;       /* store.epochs = "none": no per-epoch rows */
     int64_t enqueued;     /* configurations the sampler was given to try first */
+    int race_folds;       /* folds a trial runs at a time; 0: all at once */
+    int folds;            /* of the study */
+    double race_p;        /* a trial is dropped below this p-value */
+    uint64_t seed;        /* of the study: order of the raced folds */
+    const char *metric;   /* first objective; with race_folds */
     int objectives;
     int direction[HO_OBJECTIVES_MAX];
 } ho_dispatch_config;
@@ -76,6 +83,8 @@ typedef struct ho_lease {
     int64_t number, attempt;
     int seeds;
     const double *config; /* [P] */
+    int folds;            /* to run; 0: all */
+    const int *fold;      /* [folds] ascending */
 } ho_lease;
 
 /* What the server sends. `worker` is the id given by ho_dispatch_join. */
@@ -87,6 +96,7 @@ typedef struct ho_dispatch_io {
     void (*ack)(void *user, int64_t worker, int64_t number, int64_t attempt);
     void (*finished)(void *user, const ho_trial_result *result); /* for progress; may be NULL */
     int64_t (*unix_ns)(void *user);
+    void (*round_over)(void *user, int64_t number); /* its checkpoints are void; may be NULL */
 } ho_dispatch_io;
 
 /* Borrows the store, sampler, pruner and space; they must outlive it. */
@@ -141,6 +151,23 @@ ho_status ho_dispatch_report(ho_dispatch *dispatch, int64_t worker, const ho_rep
  * here. Repeated or late ones are acknowledged again and change nothing. */
 ho_status ho_dispatch_result(ho_dispatch *dispatch, int64_t worker, ho_trial_result *result,
                              int64_t now_ns, ho_err *err);
+
+/* Whether results of this trial are rounds: it is raced over folds. */
+bool ho_dispatch_races(ho_dispatch *dispatch, int64_t number);
+
+/* A round of a raced trial. */
+typedef struct ho_round_in {
+    ho_trial_result *result;  /* of all folds run so far, this round's with them */
+    int folds;                /* run so far */
+    const double *fold_value; /* [folds of the study] first objective; NaN: not run, undefined */
+    const void *message;      /* kept in the store while the trial is unfinished */
+    size_t message_size;
+} ho_round_in;
+
+/* As ho_dispatch_result. Decides whether the trial goes on with further folds, ends as pruned, or
+ * is complete. HO_EINVAL: also when the folds are not those that were leased. */
+ho_status ho_dispatch_round(ho_dispatch *dispatch, int64_t worker, const ho_round_in *round,
+                            bool *goes_on, int64_t now_ns, ho_err *err);
 
 ho_status ho_dispatch_fail(ho_dispatch *dispatch, int64_t worker, int64_t number, int64_t attempt,
                            ho_cause cause, const char *reason, int64_t now_ns, ho_err *err);

@@ -29,6 +29,13 @@ typedef struct ho_slot {
     bool paused;                      /* WAITING until the pruner promotes it */
     bool reported;                    /* the pruner knows it */
     int64_t shunned_worker;           /* could not use the data; -1: none */
+    int64_t pauses;                   /* while resuming: verdicts of the pruner that paused it */
+    /* racing over folds */
+    int raced;            /* folds whose results are taken, the first so many of race_order */
+    int64_t rounds;       /* taken */
+    int64_t race_epochs;  /* epochs of the rounds taken */
+    int64_t race_attempt; /* whose round was taken last; 0: none */
+    double *fold_value;   /* [folds] first objective; NULL: no fold run, or ended incomplete */
 } ho_slot;
 
 typedef struct ho_seat {
@@ -80,6 +87,7 @@ struct ho_dispatch {
     double best_value, best_violation;
     int64_t running, waiting, complete, pruned, failed, finished_here;
     double *scratch; /* [P] */
+    int *race_order; /* [folds]; NULL: nothing is raced */
     char reason[64]; /* empty: still going on */
     bool draining;
     const char *no_more; /* "exhausted", "patience": why nothing more is proposed; NULL: not yet */
@@ -94,6 +102,24 @@ ho_status ho_dispatch_add(ho_dispatch *d, const double *config, int64_t parent, 
                           ho_err *err);
 /* When all is done: puts the best trials up again with fresh seeds, those that were not. */
 ho_status ho_dispatch_retest(ho_dispatch *d, bool *any, ho_err *err);
+/* The folds that the trial runs next, ascending, into fold [folds]; 0: all at once. */
+int ho_dispatch_next_folds(const ho_dispatch *d, const ho_slot *slot, int *fold);
+/* The rounds of the store's trials become slots' again; after the slots are loaded. */
+ho_status ho_dispatch_resume_race(ho_dispatch *d, ho_err *err);
+/* Takes a result whose standing is that of the holder, as it stands. */
+ho_status ho_dispatch_take_result(ho_dispatch *d, int64_t worker, ho_trial_result *result,
+                                  int64_t now_ns, ho_err *err);
+/* What a message about (number, attempt) from this worker is worth. */
+typedef enum ho_standing {
+    HO_STANDING_HOLDER,
+    HO_STANDING_ENDED,
+    HO_STANDING_LATE,
+    HO_STANDING_NONSENSE
+} ho_standing;
+ho_standing ho_dispatch_standing(ho_dispatch *d, int64_t worker, int64_t number, int64_t attempt);
+/* Answers a result that is not of the holder. */
+ho_status ho_dispatch_answer_stale(ho_dispatch *d, ho_standing standing, int64_t worker,
+                                   int64_t number, int64_t attempt, ho_err *err);
 /* Queues a message behind what is queued in the store now. */
 ho_status ho_dispatch_send_later(ho_dispatch *d, ho_out_kind kind, int64_t worker, int64_t number,
                                  int64_t attempt);

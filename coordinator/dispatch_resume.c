@@ -146,7 +146,6 @@ typedef struct telling {
     ho_dispatch *d;
     const record **told; /* by told_order */
     int64_t told_count, next;
-    int64_t objectives;
     ho_err *err;
 } telling;
 
@@ -163,35 +162,46 @@ static ho_status finish_next(telling *t)
                             t->err);
 }
 
-static ho_status retell_report(int64_t trial, int64_t step, double value, const double *fold_value,
-                               int folds, int64_t at_ns, void *user)
+static ho_status retell_report(const ho_stored_report *report, void *user)
 {
     telling *t = (telling *)user;
-    ho_slot *slot = ho_dispatch_slot(t->d, trial);
-    double values[HO_OBJECTIVES_MAX];
+    ho_slot *slot = ho_dispatch_slot(t->d, report->trial);
     ho_decision decision;
     ho_status rc = HO_OK;
 
-    while (t->next < t->told_count && t->told[t->next]->finished_ns < at_ns && rc == HO_OK) {
+    while (t->next < t->told_count && t->told[t->next]->finished_ns < report->at_ns &&
+           rc == HO_OK) {
         rc = finish_next(t);
     }
     if (rc != HO_OK || !slot || !slot->fits || slot->ask < 0) {
         return rc;
     }
-    for (int i = 0; i < HO_OBJECTIVES_MAX; i++) {
-        values[i] = i == 0 ? value : NAN;
-    }
-    if (step > slot->last_step && slot->state < HO_TRIAL_COMPLETE) {
-        slot->last_step = step;
-        memcpy(slot->value, values, sizeof slot->value);
+    if (report->step > slot->last_step && slot->state < HO_TRIAL_COMPLETE) {
+        slot->last_step = report->step;
+        memcpy(slot->value, report->value, sizeof slot->value);
     }
     slot->reported = true;
-    rc = ho_pruner_report_folds(t->d->pruner, trial, step, values, fold_value, folds, &decision,
-                                t->err);
-    if (rc == HO_OK && decision.verdict == HO_VERDICT_PAUSE && slot->state == HO_TRIAL_WAITING) {
-        slot->paused = true;
+    rc = ho_pruner_report_folds(t->d->pruner, report->trial, report->step, report->value,
+                                report->fold_value, report->folds, &decision, t->err);
+    if (rc == HO_OK && decision.verdict == HO_VERDICT_PAUSE) {
+        slot->pauses++;
+        slot->paused = slot->state == HO_TRIAL_WAITING;
     }
     return rc;
+}
+
+/* A trial that was promoted after its last pause is not paused, whether it runs again already or
+ * not. */
+static ho_status retell_promoted(int64_t trial, int64_t times, void *user)
+{
+    telling *t = (telling *)user;
+    ho_slot *slot = ho_dispatch_slot(t->d, trial);
+
+    if (!slot || slot->pauses == 0 || times < slot->pauses || slot->state >= HO_TRIAL_COMPLETE) {
+        return HO_OK;
+    }
+    slot->paused = false;
+    return ho_pruner_unpause(t->d->pruner, trial, t->err);
 }
 
 static ho_status retell_pruner(ho_dispatch *d, const record **told, int64_t told_count, ho_err *err)
@@ -200,6 +210,9 @@ static ho_status retell_pruner(ho_dispatch *d, const record **told, int64_t told
     ho_status rc = ho_store_each_report(d->store, retell_report, &t, err);
     while (rc == HO_OK && t.next < told_count) {
         rc = finish_next(&t);
+    }
+    if (rc == HO_OK) {
+        rc = ho_store_each_promoted(d->store, retell_promoted, &t, err);
     }
     d->waiting = 0;
     for (int64_t i = 0; i < d->open_count; i++) {
@@ -231,7 +244,8 @@ ho_status ho_dispatch_resume(ho_dispatch *d, int64_t now_ns, ho_err *err)
     }
     qsort(told, (size_t)told_count, sizeof *told, by_told_order);
     if ((rc = retell_sampler(d, &l, told, told_count, err)) != HO_OK ||
-        (rc = retell_pruner(d, told, told_count, err)) != HO_OK) {
+        (rc = retell_pruner(d, told, told_count, err)) != HO_OK ||
+        (rc = ho_dispatch_resume_race(d, err)) != HO_OK) {
         goto out;
     }
     if (!d->config.deterministic) {

@@ -12,7 +12,7 @@ static bool adopt(ho_dispatch *d, ho_seat *seat, int64_t number, int64_t attempt
 {
     ho_slot *slot = ho_dispatch_slot(d, number);
     if (!slot || attempt < 1 || slot->attempt != attempt || slot->state >= HO_TRIAL_COMPLETE ||
-        slot->paused) {
+        slot->paused || slot->race_attempt == attempt) {
         return false;
     }
     ho_dispatch_release(d, slot);
@@ -159,33 +159,28 @@ void ho_dispatch_leave(ho_dispatch *d, int64_t worker, ho_cause cause, const cha
                       "%s", reason);
 }
 
-/* What a message about (number, attempt) from this worker is worth. */
-typedef enum standing {
-    STANDING_HOLDER,
-    STANDING_ENDED,
-    STANDING_LATE,
-    STANDING_NONSENSE
-} standing;
-
-static standing standing_of(ho_dispatch *d, int64_t worker, int64_t number, int64_t attempt)
+ho_standing ho_dispatch_standing(ho_dispatch *d, int64_t worker, int64_t number, int64_t attempt)
 {
     const ho_slot *slot = ho_dispatch_slot(d, number);
     if (!slot || attempt < 1 || attempt > slot->attempt) {
-        return STANDING_NONSENSE;
+        return HO_STANDING_NONSENSE;
+    }
+    if (attempt == slot->race_attempt) {
+        return HO_STANDING_ENDED; /* its round was taken */
     }
     if (attempt < slot->attempt) {
-        return STANDING_LATE;
+        return HO_STANDING_LATE;
     }
     if (slot->state >= HO_TRIAL_COMPLETE) {
-        return STANDING_ENDED;
+        return HO_STANDING_ENDED;
     }
     if (slot->state == HO_TRIAL_WAITING && !slot->paused) { /* given up, and not leased anew */
         ho_seat *seat = ho_dispatch_seat(d, worker);
         if (!seat || !adopt(d, seat, number, attempt)) {
-            return STANDING_LATE;
+            return HO_STANDING_LATE;
         }
     }
-    return slot->worker == worker ? STANDING_HOLDER : STANDING_LATE;
+    return slot->worker == worker ? HO_STANDING_HOLDER : HO_STANDING_LATE;
 }
 
 bool ho_dispatch_is_here(ho_dispatch *d, int64_t worker)
@@ -195,7 +190,7 @@ bool ho_dispatch_is_here(ho_dispatch *d, int64_t worker)
 
 bool ho_dispatch_holds(ho_dispatch *d, int64_t worker, int64_t number, int64_t attempt)
 {
-    return standing_of(d, worker, number, attempt) == STANDING_HOLDER;
+    return ho_dispatch_standing(d, worker, number, attempt) == HO_STANDING_HOLDER;
 }
 
 static ho_status nonsense(int64_t number, int64_t attempt, ho_err *err)
@@ -205,7 +200,7 @@ static ho_status nonsense(int64_t number, int64_t attempt, ho_err *err)
 }
 
 static ho_status end_by_pruner(ho_dispatch *d, int64_t worker, const ho_report_in *report,
-                               int64_t now_ns, ho_err *err)
+                               int64_t step, int64_t now_ns, ho_err *err)
 {
     ho_trial_result result = {.number = report->number, .attempt = report->attempt};
     result.state = HO_TRIAL_PRUNED;
@@ -213,7 +208,7 @@ static ho_status end_by_pruner(ho_dispatch *d, int64_t worker, const ho_report_i
     memcpy(result.value, report->value, sizeof result.value);
     result.violation = NAN;
     result.worker = worker;
-    result.epochs = report->step;
+    result.epochs = step;
     result.train_s = NAN;
     ho_status rc = ho_dispatch_end(d, &result, now_ns, err);
     d->io.prune(d->io.user, worker, report->number, report->attempt);
@@ -239,24 +234,29 @@ ho_status ho_dispatch_report(ho_dispatch *d, int64_t worker, const ho_report_in 
     ho_status rc = HO_OK;
 
     ho_dispatch_heard(d, worker, now_ns);
-    switch (standing_of(d, worker, report->number, report->attempt)) {
-    case STANDING_NONSENSE:
+    switch (ho_dispatch_standing(d, worker, report->number, report->attempt)) {
+    case HO_STANDING_NONSENSE:
         return nonsense(report->number, report->attempt, err);
-    case STANDING_LATE:
+    case HO_STANDING_LATE:
         d->io.verdict(d->io.user, worker, report->number, report->attempt, false);
         return HO_OK;
-    case STANDING_ENDED:
+    case HO_STANDING_ENDED:
         return HO_OK; /* crossed our prune on the way */
-    case STANDING_HOLDER:
+    case HO_STANDING_HOLDER:
         break;
     }
     ho_slot *slot = &d->slot[report->number];
     if (slot->state != HO_TRIAL_RUNNING) { /* paused, and the message crossed */
         return HO_OK;
     }
+    /* epochs count over the rounds of a raced trial, so that trials at one step have met the same
+     * folds */
+    ho_epoch_stat stat = report->stat ? *report->stat : (ho_epoch_stat){0};
+    int64_t step = report->step + slot->race_epochs;
+    stat.epoch += (int32_t)slot->race_epochs;
     if (report->parent >= 0 && report->config && ho_dispatch_slot(d, report->parent)) {
         /* copied before the epoch that this report tells */
-        rc = ho_store_put_evolution(d->store, report->number, report->step - 1, report->parent,
+        rc = ho_store_put_evolution(d->store, report->number, step - 1, report->parent,
                                     report->config, d->space->count);
         if (rc != HO_OK) {
             return rc;
@@ -264,31 +264,30 @@ ho_status ho_dispatch_report(ho_dispatch *d, int64_t worker, const ho_report_in 
     }
     if (report->stat && !d->config.no_epochs) {
         double value = report->scored ? report->value[0] : NAN;
-        if ((rc = ho_store_put_epoch(d->store, report->number, -1, -1, report->stat, value)) !=
-            HO_OK) {
+        if ((rc = ho_store_put_epoch(d->store, report->number, -1, -1, &stat, value)) != HO_OK) {
             return rc;
         }
     }
-    if (!report->scored || report->step <= 0) {
+    if (!report->scored || step <= 0) {
         return HO_OK;
     }
     if (slot->fits && slot->ask >= 0) { /* a retest runs to its end */
         slot->reported = true;
-        rc = ho_pruner_report_folds(d->pruner, report->number, report->step, report->value,
+        rc = ho_pruner_report_folds(d->pruner, report->number, step, report->value,
                                     report->fold_value, report->folds, &decision, err);
         if (rc != HO_OK) {
             return rc;
         }
     }
-    if (report->step > slot->last_step) {
-        slot->last_step = report->step;
+    if (step > slot->last_step) {
+        slot->last_step = step;
         memcpy(slot->value, report->value, sizeof slot->value);
     }
     ho_report_row row = {
         .number = report->number,
-        .step = report->step,
+        .step = step,
         .now_ns = d->io.unix_ns(d->io.user),
-        .value = report->value[0],
+        .objectives = d->config.objectives,
         .folds = report->folds,
         .fold_value = report->fold_value,
         .decided = decision.compared,
@@ -298,34 +297,35 @@ ho_status ho_dispatch_report(ho_dispatch *d, int64_t worker, const ho_report_in 
         .verdict = verdicts[decision.verdict],
         .why = decision.why,
     };
+    memcpy(row.value, report->value, sizeof row.value);
     if ((rc = ho_store_put_report(d->store, &row)) != HO_OK) {
         return rc;
     }
     if (decision.verdict == HO_VERDICT_PRUNE) {
-        return end_by_pruner(d, worker, report, now_ns, err);
+        return end_by_pruner(d, worker, report, step, now_ns, err);
     }
     return decision.verdict == HO_VERDICT_PAUSE ? pause_trial(d, worker, report) : HO_OK;
 }
 
-ho_status ho_dispatch_result(ho_dispatch *d, int64_t worker, ho_trial_result *result,
-                             int64_t now_ns, ho_err *err)
+ho_status ho_dispatch_answer_stale(ho_dispatch *d, ho_standing standing, int64_t worker,
+                                   int64_t number, int64_t attempt, ho_err *err)
+{
+    if (standing == HO_STANDING_NONSENSE) {
+        return nonsense(number, attempt, err);
+    }
+    if (standing == HO_STANDING_LATE) {
+        ho_dispatch_event(d, "late", number, attempt, worker,
+                          "a result of an attempt that was given up is dropped");
+    } /* else its ack was lost, or our prune crossed it */
+    return ho_dispatch_send_later(d, HO_OUT_ACK, worker, number, attempt);
+}
+
+ho_status ho_dispatch_take_result(ho_dispatch *d, int64_t worker, ho_trial_result *result,
+                                  int64_t now_ns, ho_err *err)
 {
     ho_status rc = HO_OK;
-
-    ho_dispatch_heard(d, worker, now_ns);
-    switch (standing_of(d, worker, result->number, result->attempt)) {
-    case STANDING_NONSENSE:
-        return nonsense(result->number, result->attempt, err);
-    case STANDING_LATE:
-        ho_dispatch_event(d, "late", result->number, result->attempt, worker,
-                          "a result of an attempt that was given up is dropped");
-        return ho_dispatch_send_later(d, HO_OUT_ACK, worker, result->number, result->attempt);
-    case STANDING_ENDED: /* its ack was lost, or our prune crossed it */
-        return ho_dispatch_send_later(d, HO_OUT_ACK, worker, result->number, result->attempt);
-    case STANDING_HOLDER:
-        break;
-    }
     ho_seat *seat = ho_dispatch_seat(d, worker);
+
     if (seat) {
         seat->finished++;
     }
@@ -342,19 +342,30 @@ ho_status ho_dispatch_result(ho_dispatch *d, int64_t worker, ho_trial_result *re
     return ho_dispatch_send_later(d, HO_OUT_ACK, worker, result->number, result->attempt);
 }
 
+ho_status ho_dispatch_result(ho_dispatch *d, int64_t worker, ho_trial_result *result,
+                             int64_t now_ns, ho_err *err)
+{
+    ho_dispatch_heard(d, worker, now_ns);
+    ho_standing standing = ho_dispatch_standing(d, worker, result->number, result->attempt);
+    if (standing != HO_STANDING_HOLDER) {
+        return ho_dispatch_answer_stale(d, standing, worker, result->number, result->attempt, err);
+    }
+    return ho_dispatch_take_result(d, worker, result, now_ns, err);
+}
+
 ho_status ho_dispatch_fail(ho_dispatch *d, int64_t worker, int64_t number, int64_t attempt,
                            ho_cause cause, const char *reason, int64_t now_ns, ho_err *err)
 {
     ho_status rc = HO_OK;
 
     ho_dispatch_heard(d, worker, now_ns);
-    switch (standing_of(d, worker, number, attempt)) {
-    case STANDING_NONSENSE:
+    switch (ho_dispatch_standing(d, worker, number, attempt)) {
+    case HO_STANDING_NONSENSE:
         return nonsense(number, attempt, err);
-    case STANDING_LATE:
-    case STANDING_ENDED:
+    case HO_STANDING_LATE:
+    case HO_STANDING_ENDED:
         return ho_dispatch_send_later(d, HO_OUT_ACK, worker, number, attempt);
-    case STANDING_HOLDER:
+    case HO_STANDING_HOLDER:
         break;
     }
     ho_seat *seat = ho_dispatch_seat(d, worker);

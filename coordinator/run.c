@@ -271,6 +271,11 @@ static ho_dispatch_config dispatch_config(const run *r, bool listening)
         .no_epochs = strcmp(ho_settings_str(s, HO_KEY_STORE_EPOCHS), "none") == 0,
         .retest = ho_settings_i64(s, HO_KEY_STUDY_FINAL_RETEST),
         .objectives = study->objective_count,
+        .race_folds = (int)ho_settings_i64(s, HO_KEY_STUDY_RACE_FOLDS),
+        .folds = r->setup.folds.count,
+        .race_p = ho_settings_f64(s, HO_KEY_PRUNER_P_THRESHOLD),
+        .seed = (uint64_t)ho_settings_i64(s, HO_KEY_STUDY_SEED),
+        .metric = study->objective[0].name,
     };
     int64_t seeds = ho_settings_i64(s, HO_KEY_STUDY_RETEST_SEEDS);
     c.retest_times = (seeds + c.seeds - 1) / c.seeds; /* a trial trains `seeds` agents a fold */

@@ -9,9 +9,24 @@
 
 #include "study/objective.h"
 
-static int fold_count(const ho_setup *setup)
+/* The folds that are scored, ascending. */
+typedef struct fold_list {
+    int count;
+    int fold[HO_FOLDS_MAX];
+} fold_list;
+
+static fold_list all_folds(const ho_setup *setup)
 {
-    return setup->folds.count;
+    fold_list list = {.count = setup->folds.count};
+    for (int f = 0; f < list.count; f++) {
+        list.fold[f] = f;
+    }
+    return list;
+}
+
+static bool is_raced(const ho_setup *setup)
+{
+    return ho_settings_i64(setup->study->settings, HO_KEY_STUDY_RACE_FOLDS) > 0;
 }
 
 static int seed_count(const ho_setup *setup)
@@ -46,8 +61,8 @@ static ho_window_result as_stored(const ho_scored_window *w)
 
 /* A seed's test windows as one out-of-sample series, as far as sessions and the windows' own
  * figures say it. */
-static ho_status join(const ho_setup *setup, const ho_scored_window *const *part,
-                      ho_metric_set *out, ho_err *err)
+static ho_status join(const ho_setup *setup, const fold_list *folds,
+                      const ho_scored_window *const *part, ho_metric_set *out, ho_err *err)
 {
     static const double ns_per_year = 365.25 * 86400e9;
     const ho_bars *bars = &setup->bars;
@@ -55,11 +70,11 @@ static ho_status join(const ho_setup *setup, const ho_scored_window *const *part
     ho_backtest_result joined;
     ho_stitch_input in = {
         .window = window,
-        .count = fold_count(setup),
+        .count = folds->count,
         .sessions_per_year = bars->sessions_per_year,
         .multiplier = ho_settings_f64(setup->study->settings, HO_KEY_INSTRUMENT_MULTIPLIER)};
     for (int f = 0; f < in.count; f++) {
-        ho_window w = setup->folds.fold[f].test;
+        ho_window w = setup->folds.fold[folds->fold[f]].test;
         window[f] = &part[f]->result;
         in.years +=
             (double)(bars->open_ns[w.end - 1] + bars->interval_ns - bars->open_ns[w.begin]) /
@@ -79,25 +94,26 @@ static ho_status join(const ho_setup *setup, const ho_scored_window *const *part
 }
 
 /* Puts a seed's windows into out [folds] and their joined series behind: out[folds]. */
-static ho_status score_seed(const ho_setup *setup, const ho_scored_window *window, int count,
-                            const char *policy, int seed, ho_window_result *out, ho_err *err)
+static ho_status score_seed(const ho_setup *setup, const fold_list *folds,
+                            const ho_scored_window *window, int count, const char *policy, int seed,
+                            ho_window_result *out, ho_err *err)
 {
     const ho_scored_window *part[HO_FOLDS_MAX];
-    int folds = fold_count(setup);
-    for (int f = 0; f < folds; f++) {
-        if (!(part[f] = find(window, count, policy, f, seed))) {
-            return ho_err_set(err, HO_EPROTO, "the result lacks fold %d of seed %d", f, seed);
+    for (int f = 0; f < folds->count; f++) {
+        if (!(part[f] = find(window, count, policy, folds->fold[f], seed))) {
+            return ho_err_set(err, HO_EPROTO, "the result lacks fold %d of seed %d", folds->fold[f],
+                              seed);
         }
         out[f] = as_stored(part[f]);
     }
-    out[folds] =
+    out[folds->count] =
         (ho_window_result){.fold = -1, .seed = seed < 0 ? 0 : seed, .random_percentile = NAN};
     const ho_scored_window *joined = find(window, count, policy, -1, seed);
-    if (joined) { /* the worker saw every bar and trade of it */
-        out[folds].metrics = joined->result.metrics;
+    if (joined && (policy[0] || !is_raced(setup))) { /* the worker saw every bar and trade of it */
+        out[folds->count].metrics = joined->result.metrics;
         return HO_OK;
     }
-    return join(setup, part, &out[folds].metrics, err);
+    return join(setup, folds, part, &out[folds->count].metrics, err);
 }
 
 /* ---- objective and constraints -------------------------------------------------------------- */
@@ -116,12 +132,12 @@ static void note_reason(ho_scored_trial *out, const char *metric, const ho_metri
     }
 }
 
-static void score_objective(const ho_setup *setup, ho_scored_trial *out, int o)
+static void score_objective(const ho_setup *setup, int folds, ho_scored_trial *out, int o)
 {
     const ho_objective *objective = &setup->study->objective[o];
     ho_aggregate how =
         (ho_aggregate)ho_settings_choice(setup->study->settings, HO_KEY_STUDY_AGGREGATE);
-    int folds = fold_count(setup), seeds = seed_count(setup);
+    int seeds = seed_count(setup);
     double sum = 0.0, value[HO_FOLDS_MAX];
 
     for (int s = 0; s < seeds; s++) {
@@ -142,10 +158,28 @@ static void score_objective(const ho_setup *setup, ho_scored_trial *out, int o)
     out->result.value_reason[o] = isfinite(sum) ? NULL : out->reason;
 }
 
-static void score_constraints(const ho_setup *setup, ho_scored_trial *out)
+/* First objective by fold. */
+static void score_folds(const ho_setup *setup, const fold_list *folds, ho_scored_trial *out)
+{
+    int metric = setup->study->objective[0].metric, seeds = seed_count(setup);
+    out->folds = folds->count;
+    for (int f = 0; f < HO_FOLDS_MAX; f++) {
+        out->fold_value[f] = NAN;
+    }
+    for (int f = 0; f < folds->count; f++) {
+        double sum = 0.0;
+        for (int s = 0; s < seeds; s++) {
+            sum += out->window[(size_t)s * (size_t)(folds->count + 1) + (size_t)f]
+                       .metrics.value[metric];
+        }
+        out->fold_value[folds->fold[f]] = sum / seeds;
+    }
+}
+
+static void score_constraints(const ho_setup *setup, int folds, ho_scored_trial *out)
 {
     const ho_study *study = setup->study;
-    int folds = fold_count(setup), seeds = seed_count(setup);
+    int seeds = seed_count(setup);
     out->result.violation = study->constraint_count > 0 ? 0.0 : NAN;
     for (int c = 0; c < study->constraint_count; c++) {
         double worst = 0.0;
@@ -195,21 +229,42 @@ static ho_status score_command(const ho_setup *setup, const ho_message *message,
     return HO_OK;
 }
 
+/* All folds of the study; those that the result has where they are raced. */
+static fold_list folds_of(const ho_setup *setup, const ho_msg_result *m)
+{
+    fold_list list = {0};
+    if (!is_raced(setup)) {
+        return all_folds(setup);
+    }
+    for (int f = 0; f < setup->folds.count; f++) {
+        if (find(m->window, m->window_count, "", f, 0)) {
+            list.fold[list.count++] = f;
+        }
+    }
+    return list;
+}
+
 ho_status ho_score_trial(const ho_setup *setup, const ho_message *message, ho_scored_trial *out,
                          ho_err *err)
 {
     const ho_msg_result *m = &message->result;
-    int folds = fold_count(setup), seeds = seed_count(setup);
+    int seeds = seed_count(setup);
     ho_status rc = HO_OK;
 
     memset(out, 0, sizeof *out);
     if (setup->study->command) {
         return score_command(setup, message, out, err);
     }
-    if (m->window_count != folds * seeds && m->window_count != (folds + 1) * seeds) {
+    fold_list list = folds_of(setup, m);
+    int folds = list.count, joined = 0;
+    for (int i = 0; i < m->window_count; i++) {
+        joined += m->window[i].fold < 0;
+    }
+    if (folds == 0 || m->window_count - joined != folds * seeds ||
+        (joined > 0 && joined != seeds && !is_raced(setup))) {
         return ho_err_set(err, HO_EPROTO,
                           "a result of %d windows, the study has %d folds and %d seeds",
-                          m->window_count, folds, seeds);
+                          m->window_count, setup->folds.count, seeds);
     }
     out->window =
         (ho_window_result *)calloc((size_t)(folds + 1) * (size_t)seeds, sizeof *out->window);
@@ -217,7 +272,7 @@ ho_status ho_score_trial(const ho_setup *setup, const ho_message *message, ho_sc
         return ho_err_set(err, HO_ENOMEM, "out of memory");
     }
     for (int s = 0; s < seeds && rc == HO_OK; s++) {
-        rc = score_seed(setup, m->window, m->window_count, "", s,
+        rc = score_seed(setup, &list, m->window, m->window_count, "", s,
                         out->window + (size_t)s * (size_t)(folds + 1), err);
     }
     if (rc != HO_OK) {
@@ -240,9 +295,10 @@ ho_status ho_score_trial(const ho_setup *setup, const ho_message *message, ho_sc
         out->result.value[o] = NAN;
     }
     for (int o = 0; o < setup->study->objective_count; o++) {
-        score_objective(setup, out, o);
+        score_objective(setup, folds, out, o);
     }
-    score_constraints(setup, out);
+    score_constraints(setup, folds, out);
+    score_folds(setup, &list, out);
     out->result.fail_reason = out->reason[0] ? out->reason : NULL;
     return HO_OK;
 }
@@ -256,7 +312,8 @@ void ho_scored_trial_free(ho_scored_trial *scored)
 ho_status ho_score_baselines(const ho_setup *setup, const ho_msg_baseline *m, ho_store *store,
                              ho_err *err)
 {
-    int folds = fold_count(setup);
+    fold_list list = all_folds(setup);
+    int folds = list.count;
     ho_window_result *window = (ho_window_result *)calloc((size_t)folds + 1, sizeof *window);
     ho_status rc = window ? HO_OK : ho_err_set(err, HO_ENOMEM, "out of memory");
 
@@ -265,7 +322,8 @@ ho_status ho_score_baselines(const ho_setup *setup, const ho_msg_baseline *m, ho
         if (first->fold != 0) {
             continue; /* each series is told from its first fold */
         }
-        rc = score_seed(setup, m->window, m->window_count, first->policy, first->seed, window, err);
+        rc = score_seed(setup, &list, m->window, m->window_count, first->policy, first->seed,
+                        window, err);
         for (int f = 0; f <= folds && rc == HO_OK; f++) {
             rc = ho_store_put_baseline(store, first->policy, &window[f]);
         }

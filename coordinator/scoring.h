@@ -17,10 +17,15 @@ typedef struct ho_scored_trial {
     ho_trial_result result;
     ho_window_result *window; /* [result.windows]: the message's, then one joined a seed */
     double constraint[HO_CONSTRAINTS_MAX];
+    int folds;                       /* scored */
+    double fold_value[HO_FOLDS_MAX]; /* by fold of the study: first objective, mean over seeds; NaN:
+                                        not run, undefined */
     char reason[160];
 } ho_scored_trial;
 
-/* HO_EPROTO: the windows are not every (fold, seed) of the study once. */
+/* Where trials are raced over folds (study.race_folds), the windows may be of some folds only, and
+ * the joined series is made here, the same way for all trials. HO_EPROTO: the windows are not every
+ * (fold, seed) of the study once, or not every seed of the folds there are. */
 ho_status ho_score_trial(const ho_setup *setup, const ho_message *message, ho_scored_trial *out,
                          ho_err *err);
 void ho_scored_trial_free(ho_scored_trial *scored);

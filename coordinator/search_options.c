@@ -46,6 +46,13 @@ ho_sampler_options ho_search_sampler_options(const ho_study *study, int64_t tria
     return o;
 }
 
+/* Rounds of a trial that is raced to its end: its epochs count over all of them. */
+static int64_t race_rounds(const ho_settings *s)
+{
+    int64_t folds = ho_settings_i64(s, HO_KEY_STUDY_RACE_FOLDS);
+    return folds > 0 ? (ho_settings_i64(s, HO_KEY_FOLDS_COUNT) + folds - 1) / folds : 1;
+}
+
 ho_pruner_options ho_search_pruner_options(const ho_study *study, int64_t trials)
 {
     const ho_settings *s = study->settings;
@@ -57,7 +64,7 @@ ho_pruner_options ho_search_pruner_options(const ho_study *study, int64_t trials
     for (int i = 0; i < study->objective_count; i++) {
         o.direction[i] = study->objective[i].direction;
     }
-    o.max_epochs = ho_settings_i64(s, HO_KEY_AGENT_EPOCHS);
+    o.max_epochs = ho_settings_i64(s, HO_KEY_AGENT_EPOCHS) * race_rounds(s);
     o.min_epochs = ho_settings_i64(s, HO_KEY_PRUNER_MIN_EPOCHS);
     o.reduction = (int)ho_settings_i64(s, HO_KEY_PRUNER_REDUCTION);
     o.promote = ho_settings_bool(s, HO_KEY_PRUNER_PROMOTE);

@@ -88,7 +88,9 @@ ho_status ho_server_create(ho_server **out, const ho_server_options *options, ho
         rc = ho_err_set(err, HO_EIO, "cannot watch signals: %s", strerror(errno));
         goto out;
     }
-    rc = ho_artifacts_create(&s->artifacts, options->artifacts, options->store, err);
+    if ((rc = ho_rounds_create(&s->rounds, options->store, err)) == HO_OK) {
+        rc = ho_artifacts_create(&s->artifacts, options->artifacts, options->store, err);
+    }
 out:
     if (rc != HO_OK) {
         ho_server_destroy(&s);
@@ -108,6 +110,7 @@ void ho_server_destroy(ho_server **server)
     }
     free(s->client);
     ho_artifacts_destroy(&s->artifacts);
+    ho_rounds_destroy(&s->rounds);
     if (s->signal_fd >= 0) {
         (void)close(s->signal_fd);
     }
@@ -155,6 +158,10 @@ static void send_lease(void *user, int64_t worker, const ho_lease *lease)
     order->seed = (uint64_t)ho_settings_i64(study->settings, HO_KEY_STUDY_SEED);
     order->param_count = P;
     order->config = config;
+    order->fold_count = lease->folds;
+    for (int i = 0; i < lease->folds; i++) {
+        order->fold[i] = lease->fold[i];
+    }
     ho_transfer checkpoint = {.kind = HO_CHUNK_CHECKPOINT,
                               .trial = lease->number,
                               .attempt = (int32_t)lease->attempt,
@@ -191,9 +198,16 @@ static void trial_ended(void *user, const ho_trial_result *result)
 {
     ho_server *s = (ho_server *)user;
     ho_artifacts_delete(s->artifacts, result->number, false, ho_clock_unix_ns());
+    ho_rounds_forget(s->rounds, result->number);
     if (s->options.trial_ended) {
         s->options.trial_ended(result, s->options.user);
     }
+}
+
+/* A checkpoint is of the round that made it. */
+static void round_over(void *user, int64_t number)
+{
+    ho_artifacts_delete(((ho_server *)user)->artifacts, number, false, ho_clock_unix_ns());
 }
 
 static int64_t utc(void *user)
@@ -212,6 +226,7 @@ ho_dispatch_io ho_server_io(ho_server *server)
         .ack = send_ack,
         .finished = trial_ended,
         .unix_ns = utc,
+        .round_over = round_over,
     };
 }
 

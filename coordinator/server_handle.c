@@ -216,20 +216,61 @@ static void handle_report(ho_server *s, ho_client *client, const ho_message *m, 
     }
 }
 
-static void handle_result(ho_server *s, ho_client *client, const ho_message *m, int64_t now_ns)
+/* A result of some folds of a raced trial. Takes *m when the trial goes on. */
+static ho_status take_round(ho_server *s, ho_client *client, ho_message *m, int64_t now_ns,
+                            ho_err *err)
 {
-    ho_err err = {0};
-    ho_scored_trial scored;
-    ho_status rc = ho_score_trial(s->options.setup, m, &scored, &err);
-    if (rc == HO_EPROTO) {
-        ho_server_offence(s, &client->peer, err.text, now_ns);
-        return;
+    ho_scored_trial scored = {0};
+    ho_message joined = {0};
+    uint8_t *bytes = NULL;
+    size_t size = 0;
+    bool goes_on = false;
+    ho_status rc = HO_OK;
+
+    if (!ho_dispatch_holds(s->dispatch, client->worker, m->trial, m->attempt)) {
+        ho_trial_result stale = {.number = m->trial, .attempt = m->attempt};
+        return ho_dispatch_result(s->dispatch, client->worker, &stale, now_ns, err);
     }
+    if ((rc = ho_rounds_join(s->rounds, m, &joined, err)) != HO_OK ||
+        (rc = ho_score_trial(s->options.setup, &joined, &scored, err)) != HO_OK ||
+        (rc = ho_rounds_pack(m, &bytes, &size, err)) != HO_OK) {
+        goto out;
+    }
+    ho_round_in in = {.result = &scored.result,
+                      .folds = scored.folds,
+                      .fold_value = scored.fold_value,
+                      .message = bytes,
+                      .message_size = size};
+    rc = ho_dispatch_round(s->dispatch, client->worker, &in, &goes_on, now_ns, err);
+    if (rc == HO_OK && goes_on) {
+        rc = ho_rounds_keep(s->rounds, m, err);
+    }
+out:
+    ho_scored_trial_free(&scored);
+    free(joined.result.window);
+    free(bytes);
+    return rc;
+}
+
+static ho_status take_result(ho_server *s, ho_client *client, const ho_message *m, int64_t now_ns,
+                             ho_err *err)
+{
+    ho_scored_trial scored;
+    ho_status rc = ho_score_trial(s->options.setup, m, &scored, err);
     if (rc == HO_OK) {
-        rc = ho_dispatch_result(s->dispatch, client->worker, &scored.result, now_ns, &err);
+        rc = ho_dispatch_result(s->dispatch, client->worker, &scored.result, now_ns, err);
         ho_scored_trial_free(&scored);
     }
-    if (rc == HO_EINVAL) {
+    return rc;
+}
+
+static void handle_result(ho_server *s, ho_client *client, ho_message *m, int64_t now_ns)
+{
+    ho_err err = {0};
+    ho_status rc = ho_dispatch_races(s->dispatch, m->trial)
+                       ? take_round(s, client, m, now_ns, &err)
+                       : take_result(s, client, m, now_ns, &err);
+    if (rc == HO_EPROTO || rc == HO_EINVAL) {
         ho_server_offence(s, &client->peer, err.text, now_ns);
     } else if (rc != HO_OK) {
         fail_run(s, rc, &err);

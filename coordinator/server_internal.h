@@ -4,6 +4,7 @@
 #define HO_COORDINATOR_SERVER_INTERNAL_H
 
 #include "coordinator/artifacts.h"
+#include "coordinator/rounds.h"
 #include "coordinator/server.h"
 
 #ifdef __cplusplus
@@ -56,6 +57,7 @@ struct ho_server {
     ho_dispatch *dispatch;
     ho_local *local;
     ho_artifacts *artifacts;
+    ho_rounds *rounds;  /* of raced trials that are unfinished */
     ho_client **client; /* [clients] */
     int clients, client_room;
     int64_t sequence; /* of pings */

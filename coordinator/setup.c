@@ -95,29 +95,13 @@ out:
     return rc;
 }
 
-/* What the table of settings has and this version cannot do is refused, not passed over. */
-static ho_status check_supported(const ho_study *study, ho_err *err)
-{
-    int line = 0, column = 0;
-    if (ho_settings_i64(study->settings, HO_KEY_STUDY_RACE_FOLDS) == 0) {
-        return HO_OK;
-    }
-    ho_settings_place(study->settings, HO_KEY_STUDY_RACE_FOLDS, &line, &column);
-    return ho_err_set(
-        err, HO_ECONFIG,
-        "%s:%d:%d: study.race_folds: workers run all folds of a trial at once; leave the "
-        "key out (pruner.kind stops trials early)",
-        study->source, line, column);
-}
-
 static ho_status load_rest(ho_setup *out, const ho_option_list *set, ho_setup_adjust *adjust,
                            void *user, ho_err *err)
 {
     ho_status rc = HO_OK;
     if ((rc = ho_setup_override(out->study->settings, set, err)) == HO_OK &&
         (!adjust || (rc = adjust(out->study->settings, user, err)) == HO_OK) &&
-        (rc = check_supported(out->study, err)) == HO_OK && !out->study->command &&
-        (rc = find_files(out, err)) == HO_OK) {
+        !out->study->command && (rc = find_files(out, err)) == HO_OK) {
         rc = load_market(out, err);
     }
     if (rc != HO_OK) {

@@ -28,7 +28,7 @@ extern "C" {
 
 typedef struct ho_store ho_store;
 
-enum { HO_STORE_VERSION = 2, HO_STORE_OBJECTIVES_MAX = 8 };
+enum { HO_STORE_VERSION = 3, HO_STORE_OBJECTIVES_MAX = 8 };
 
 /* How the writer does, since it was opened. */
 typedef struct ho_store_health {
@@ -166,13 +166,42 @@ ho_status ho_store_each_trial(ho_store *store, const ho_space *space,
                               ho_status (*visit)(const ho_stored_trial *trial, void *user),
                               void *user, ho_err *err);
 
-/* Visits all reports in the order they arrived: trial, step, first objective's value, and the same
- * by fold [folds]; 0 folds: not known. */
+typedef struct ho_stored_report {
+    int64_t trial, step, at_ns;
+    double value[HO_STORE_OBJECTIVES_MAX]; /* NaN: undefined, or no such objective */
+    int folds;                             /* 0: not known by fold */
+    const double *fold_value;              /* [folds] first objective; valid during the visit */
+} ho_stored_report;
+
+/* Visits all reports in the order they arrived. */
 ho_status ho_store_each_report(ho_store *store,
-                               ho_status (*visit)(int64_t trial, int64_t step, double value,
-                                                  const double *fold_value, int folds,
-                                                  int64_t at_ns, void *user),
+                               ho_status (*visit)(const ho_stored_report *report, void *user),
                                void *user, ho_err *err);
+
+/* A round of a raced trial (table race). */
+typedef struct ho_race_row {
+    int64_t number, round, attempt, now_ns, folds, epochs;
+    int64_t against; /* -1: none */
+    int64_t common;  /* with `against`, as the rest */
+    double p, threshold, mean_gap;
+    const char *verdict, *why;
+    const void *result; /* the round's message; NULL: not kept, or the trial has ended */
+    size_t result_size;
+} ho_race_row;
+
+/* Visits all rounds by trial, the earliest first; texts and result are valid during the visit. */
+ho_status ho_store_each_round(ho_store *store,
+                              ho_status (*visit)(const ho_race_row *round, void *user), void *user,
+                              ho_err *err);
+
+/* A metric by fold of a trial, mean over its seeds, into value [folds]; NaN: not run, undefined. */
+ho_status ho_store_fold_values(ho_store *store, int64_t trial, const char *metric, int folds,
+                               double *value, ho_err *err);
+
+/* How often each trial was promoted after the pruner had paused it. */
+ho_status ho_store_each_promoted(ho_store *store,
+                                 ho_status (*visit)(int64_t trial, int64_t times, void *user),
+                                 void *user, ho_err *err);
 
 /* ---- queued writes -------------------------------------------------------------------------- */
 
@@ -219,6 +248,13 @@ typedef struct ho_trial_result {
     const ho_window_result *window; /* [windows] */
 } ho_trial_result;
 ho_status ho_store_put_result(ho_store *store, const ho_trial_result *result);
+/* The windows alone, of a trial that goes on. */
+ho_status ho_store_put_windows(ho_store *store, int64_t number, const ho_window_result *window,
+                               int windows);
+
+ho_status ho_store_put_race(ho_store *store, const ho_race_row *row);
+/* The trial has ended: the messages of its rounds are dropped. */
+ho_status ho_store_put_race_ended(ho_store *store, int64_t number);
 
 /* One row of the overfit table; NaN: not known. */
 typedef struct ho_overfit_row {
@@ -248,7 +284,8 @@ ho_status ho_store_put_look(ho_store *store, const ho_look_row *row);
 
 typedef struct ho_report_row {
     int64_t number, step, now_ns;
-    double value;
+    int objectives;
+    double value[HO_STORE_OBJECTIVES_MAX];
     int folds;                /* 0: not known by fold */
     const double *fold_value; /* [folds] */
     bool decided;             /* the rest holds */

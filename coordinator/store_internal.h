@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-enum { HO_STORE_APPLICATION_ID = 0x484F5054, HO_STORE_STATEMENTS = 32 };
+enum { HO_STORE_APPLICATION_ID = 0x484F5054, HO_STORE_STATEMENTS = 40 };
 
 typedef struct ho_store_row ho_store_row; /* a queued statement with its values */
 

@@ -154,6 +154,18 @@ static ho_status put_window(ho_store *store, ho_row_draft *d, const ho_window_re
     return ho_store_row_put(store, d);
 }
 
+ho_status ho_store_put_windows(ho_store *store, int64_t number, const ho_window_result *window,
+                               int windows)
+{
+    ho_status rc = HO_OK;
+    for (int i = 0; i < windows && rc == HO_OK; i++) {
+        ho_row_draft w = {.statement = HO_STATEMENT_FOLD_RESULT};
+        put_int(&w, number);
+        rc = put_window(store, &w, &window[i]);
+    }
+    return rc;
+}
+
 static void constraints_json(const ho_trial_result *result, char *out, size_t room)
 {
     size_t n = (size_t)snprintf(out, room, "[");
@@ -196,12 +208,37 @@ ho_status ho_store_put_result(ho_store *store, const ho_trial_result *result)
         put_text(&v, result->value_reason[i]);
         rc = ho_store_row_put(store, &v);
     }
-    for (int i = 0; i < result->windows && rc == HO_OK; i++) {
-        ho_row_draft w = {.statement = HO_STATEMENT_FOLD_RESULT};
-        put_int(&w, result->number);
-        rc = put_window(store, &w, &result->window[i]);
-    }
-    return rc;
+    return rc == HO_OK
+               ? ho_store_put_windows(store, result->number, result->window, result->windows)
+               : rc;
+}
+
+ho_status ho_store_put_race(ho_store *store, const ho_race_row *row)
+{
+    ho_row_draft d = {.statement = HO_STATEMENT_RACE};
+    bool compared = row->against >= 0;
+    put_int(&d, row->number);
+    put_int(&d, row->round);
+    put_int(&d, row->attempt);
+    put_int(&d, row->now_ns);
+    put_int(&d, row->folds);
+    put_int(&d, row->epochs);
+    put_id(&d, row->against);
+    put_id(&d, compared ? row->common : -1);
+    put_real(&d, compared ? row->p : NAN);
+    put_real(&d, compared ? row->threshold : NAN);
+    put_real(&d, compared ? row->mean_gap : NAN);
+    put_text(&d, row->verdict);
+    put_text(&d, row->why);
+    put_bytes(&d, HO_ROW_BLOB, row->result, row->result_size);
+    return ho_store_row_put(store, &d);
+}
+
+ho_status ho_store_put_race_ended(ho_store *store, int64_t number)
+{
+    ho_row_draft d = {.statement = HO_STATEMENT_RACE_ENDED};
+    put_int(&d, number);
+    return ho_store_row_put(store, &d);
 }
 
 ho_status ho_store_put_report(ho_store *store, const ho_report_row *row)
@@ -209,7 +246,7 @@ ho_status ho_store_put_report(ho_store *store, const ho_report_row *row)
     ho_row_draft d = {.statement = HO_STATEMENT_REPORT};
     put_int(&d, row->number);
     put_int(&d, row->step);
-    put_real(&d, row->value);
+    put_real(&d, row->value[0]);
     put_int(&d, row->now_ns);
     put_id(&d, row->decided ? row->rung : -1);
     put_id(&d, row->decided ? row->competitors : -1);
@@ -217,6 +254,14 @@ ho_status ho_store_put_report(ho_store *store, const ho_report_row *row)
     put_text(&d, row->decided ? row->verdict : NULL);
     put_text(&d, row->decided ? row->why : NULL);
     ho_status rc = ho_store_row_put(store, &d);
+    for (int i = 1; i < row->objectives && rc == HO_OK; i++) {
+        ho_row_draft v = {.statement = HO_STATEMENT_REPORT_VALUE};
+        put_int(&v, row->number);
+        put_int(&v, row->step);
+        put_int(&v, i);
+        put_real(&v, row->value[i]);
+        rc = ho_store_row_put(store, &v);
+    }
     for (int i = 0; i < row->folds && rc == HO_OK; i++) {
         ho_row_draft f = {.statement = HO_STATEMENT_FOLD_REPORT};
         put_int(&f, row->number);

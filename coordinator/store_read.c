@@ -255,27 +255,25 @@ out:
     return rc;
 }
 
-/* The values by fold of one report; how many, at most room. */
-static int report_folds(sqlite3_stmt *folds, int64_t trial, int64_t step, double *value, int room)
+/* The values of a statement bound to (trial, step), in order; how many, at most room. */
+static int values_at(sqlite3_stmt *statement, int64_t trial, int64_t step, double *value, int room)
 {
     int n = 0;
 
-    (void)sqlite3_reset(folds);
-    (void)sqlite3_bind_int64(folds, 1, trial);
-    (void)sqlite3_bind_int64(folds, 2, step);
-    while (n < room && sqlite3_step(folds) == SQLITE_ROW) {
-        value[n++] = real_or_nan(folds, 0);
+    (void)sqlite3_reset(statement);
+    (void)sqlite3_bind_int64(statement, 1, trial);
+    (void)sqlite3_bind_int64(statement, 2, step);
+    while (n < room && sqlite3_step(statement) == SQLITE_ROW) {
+        value[n++] = real_or_nan(statement, 0);
     }
     return n;
 }
 
 ho_status ho_store_each_report(ho_store *store,
-                               ho_status (*visit)(int64_t trial, int64_t step, double value,
-                                                  const double *fold_value, int folds,
-                                                  int64_t at_ns, void *user),
+                               ho_status (*visit)(const ho_stored_report *report, void *user),
                                void *user, ho_err *err)
 {
-    sqlite3_stmt *statement = NULL, *folds = NULL;
+    sqlite3_stmt *statement = NULL, *folds = NULL, *further = NULL;
     double fold_value[HO_FOLDS_MAX];
     ho_status rc = HO_OK;
     int code = SQLITE_ROW;
@@ -285,21 +283,132 @@ ho_status ho_store_each_report(ho_store *store,
             -1, &statement, NULL) != SQLITE_OK ||
         sqlite3_prepare_v2(
             store->db, "SELECT value FROM fold_report WHERE trial = ?1 AND step = ?2 ORDER BY fold",
-            -1, &folds, NULL) != SQLITE_OK) {
+            -1, &folds, NULL) != SQLITE_OK ||
+        sqlite3_prepare_v2(store->db,
+                           "SELECT value FROM report_value WHERE trial = ?1 AND step = ?2 "
+                           "ORDER BY objective",
+                           -1, &further, NULL) != SQLITE_OK) {
         rc = ho_store_fail(store, "cannot read the reports", err);
     }
     while (rc == HO_OK && (code = sqlite3_step(statement)) == SQLITE_ROW) {
-        int64_t trial = sqlite3_column_int64(statement, 0);
-        int64_t step = sqlite3_column_int64(statement, 1);
-        int count = report_folds(folds, trial, step, fold_value, HO_FOLDS_MAX);
-
-        rc = visit(trial, step, real_or_nan(statement, 2), fold_value, count,
-                   sqlite3_column_int64(statement, 3), user);
+        ho_stored_report r = {.trial = sqlite3_column_int64(statement, 0),
+                              .step = sqlite3_column_int64(statement, 1),
+                              .at_ns = sqlite3_column_int64(statement, 3),
+                              .fold_value = fold_value};
+        for (int i = 0; i < HO_STORE_OBJECTIVES_MAX; i++) {
+            r.value[i] = i == 0 ? real_or_nan(statement, 2) : NAN;
+        }
+        (void)values_at(further, r.trial, r.step, r.value + 1, HO_STORE_OBJECTIVES_MAX - 1);
+        r.folds = values_at(folds, r.trial, r.step, fold_value, HO_FOLDS_MAX);
+        rc = visit(&r, user);
     }
     if (rc == HO_OK && code != SQLITE_DONE) {
         rc = ho_store_fail(store, "cannot read the reports", err);
     }
+    (void)sqlite3_finalize(further);
     (void)sqlite3_finalize(folds);
     (void)sqlite3_finalize(statement);
+    return rc;
+}
+
+ho_status ho_store_each_promoted(ho_store *store,
+                                 ho_status (*visit)(int64_t trial, int64_t times, void *user),
+                                 void *user, ho_err *err)
+{
+    sqlite3_stmt *statement = NULL;
+    ho_status rc = HO_OK;
+    int code = SQLITE_ROW;
+
+    if (sqlite3_prepare_v2(
+            store->db, "SELECT trial, count(*) FROM event WHERE kind = 'promote' GROUP BY trial",
+            -1, &statement, NULL) != SQLITE_OK) {
+        return ho_store_fail(store, "cannot read the events", err);
+    }
+    while (rc == HO_OK && (code = sqlite3_step(statement)) == SQLITE_ROW) {
+        rc = visit(sqlite3_column_int64(statement, 0), sqlite3_column_int64(statement, 1), user);
+    }
+    if (rc == HO_OK && code != SQLITE_DONE) {
+        rc = ho_store_fail(store, "cannot read the events", err);
+    }
+    (void)sqlite3_finalize(statement);
+    return rc;
+}
+
+ho_status ho_store_each_round(ho_store *store,
+                              ho_status (*visit)(const ho_race_row *round, void *user), void *user,
+                              ho_err *err)
+{
+    sqlite3_stmt *s = NULL;
+    ho_status rc = HO_OK;
+    int code = SQLITE_ROW;
+
+    if (sqlite3_prepare_v2(store->db,
+                           "SELECT trial, round, attempt, at_ns, folds, epochs, against, common, "
+                           "p, threshold, mean_gap, verdict, why, result FROM race "
+                           "ORDER BY trial, round",
+                           -1, &s, NULL) != SQLITE_OK) {
+        return ho_store_fail(store, "cannot read the rounds", err);
+    }
+    while (rc == HO_OK && (code = sqlite3_step(s)) == SQLITE_ROW) {
+        ho_race_row row = {
+            .number = sqlite3_column_int64(s, 0),
+            .round = sqlite3_column_int64(s, 1),
+            .attempt = sqlite3_column_int64(s, 2),
+            .now_ns = sqlite3_column_int64(s, 3),
+            .folds = sqlite3_column_int64(s, 4),
+            .epochs = sqlite3_column_int64(s, 5),
+            .against = sqlite3_column_type(s, 6) == SQLITE_NULL ? -1 : sqlite3_column_int64(s, 6),
+            .common = sqlite3_column_int64(s, 7),
+            .p = real_or_nan(s, 8),
+            .threshold = real_or_nan(s, 9),
+            .mean_gap = real_or_nan(s, 10),
+            .verdict = (const char *)sqlite3_column_text(s, 11),
+            .why = (const char *)sqlite3_column_text(s, 12),
+            .result = sqlite3_column_blob(s, 13),
+            .result_size = (size_t)sqlite3_column_bytes(s, 13),
+        };
+        rc = visit(&row, user);
+    }
+    if (rc == HO_OK && code != SQLITE_DONE) {
+        rc = ho_store_fail(store, "cannot read the rounds", err);
+    }
+    (void)sqlite3_finalize(s);
+    return rc;
+}
+
+ho_status ho_store_fold_values(ho_store *store, int64_t trial, const char *metric, int folds,
+                               double *value, ho_err *err)
+{
+    sqlite3_stmt *s = NULL;
+    char *sql = sqlite3_mprintf("SELECT fold, \"%w\" FROM fold_result WHERE trial = ?1 AND "
+                                "fold >= 0 ORDER BY fold, seed",
+                                metric);
+    ho_status rc = sql ? HO_OK : ho_err_set(err, HO_ENOMEM, "out of memory");
+    int64_t seeds = 0, last = -1;
+
+    for (int f = 0; f < folds; f++) {
+        value[f] = NAN;
+    }
+    if (rc == HO_OK && (sqlite3_prepare_v2(store->db, sql, -1, &s, NULL) != SQLITE_OK ||
+                        sqlite3_bind_int64(s, 1, trial) != SQLITE_OK)) {
+        rc = ho_store_fail(store, "cannot read the folds", err);
+    }
+    while (rc == HO_OK && sqlite3_step(s) == SQLITE_ROW) {
+        int64_t fold = sqlite3_column_int64(s, 0);
+        if (fold >= folds) {
+            continue;
+        }
+        if (fold != last && last >= 0) {
+            value[last] /= (double)seeds;
+        }
+        value[fold] = (fold == last ? value[fold] : 0.0) + real_or_nan(s, 1);
+        seeds = fold == last ? seeds + 1 : 1;
+        last = fold;
+    }
+    if (last >= 0) {
+        value[last] /= (double)seeds;
+    }
+    (void)sqlite3_finalize(s);
+    sqlite3_free(sql);
     return rc;
 }

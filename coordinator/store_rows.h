@@ -56,6 +56,13 @@ extern "C" {
     X(EPOCHS_DELETED, 1, "DELETE FROM epoch_stat WHERE trial = ?")                                 \
     X(FOLD_REPORT, 0,                                                                              \
       "INSERT OR REPLACE INTO fold_report (trial, step, fold, value) VALUES (?, ?, ?, ?)")         \
+    X(REPORT_VALUE, 0,                                                                             \
+      "INSERT OR REPLACE INTO report_value (trial, step, objective, value) VALUES (?, ?, ?, ?)")   \
+    X(RACE, 1,                                                                                     \
+      "INSERT OR REPLACE INTO race (trial, round, attempt, at_ns, folds, epochs, against, "        \
+      "common, p, threshold, mean_gap, verdict, why, result) "                                     \
+      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")                                         \
+    X(RACE_ENDED, 1, "UPDATE race SET result = NULL WHERE trial = ? AND result IS NOT NULL")       \
     X(EPOCH, 0,                                                                                    \
       "INSERT OR REPLACE INTO epoch_stat (trial, fold, seed, epoch, experiences, updates, "        \
       "reward_mean, reward_std, sharpe, loss, grad_norm, q_mean, td_error, epsilon, "              \

@@ -209,6 +209,12 @@ ho_status ho_trial_print_history(FILE *out, ho_store *store, int64_t number, ho_
         "WHERE trial = ? ORDER BY step",
         number, "Validation reports:", err);
     if (rc == HO_OK) {
+        rc = print_rows(out, store,
+                        "SELECT round, attempt, folds, against, common, p, threshold, mean_gap, "
+                        "verdict FROM race WHERE trial = ? ORDER BY round",
+                        number, "Rounds of folds:", err);
+    }
+    if (rc == HO_OK) {
         rc = print_rows(
             out, store,
             "SELECT kind, fold, seed, size AS bytes, path FROM artifact WHERE trial = ? AND "
@@ -225,6 +231,25 @@ ho_status ho_trial_print_history(FILE *out, ho_store *store, int64_t number, ho_
     return rc;
 }
 
+/* What was decided of the trial while it ran, whole lines in the order of time. */
+static ho_status print_decisions(FILE *out, ho_store *store, int64_t number, ho_err *err)
+{
+    sqlite3_stmt *statement = NULL;
+    ho_status rc = prepare(
+        store,
+        "SELECT 'epoch ' || step, why, at_ns, 0 FROM report WHERE trial = ?1 AND why IS NOT NULL "
+        "UNION ALL SELECT 'promoted', text, at_ns, 1 FROM event WHERE trial = ?1 AND kind = "
+        "'promote' UNION ALL SELECT 'round ' || round, why, at_ns, 2 FROM race WHERE trial = ?1 "
+        "ORDER BY 3, 4",
+        number, &statement, err);
+    while (rc == HO_OK && sqlite3_step(statement) == SQLITE_ROW) {
+        (void)fprintf(out, "%s: %s\n", sqlite3_column_text(statement, 0),
+                      sqlite3_column_text(statement, 1));
+    }
+    (void)sqlite3_finalize(statement);
+    return rc;
+}
+
 ho_status ho_trial_print_why(FILE *out, ho_store *store, int64_t number, ho_err *err)
 {
     sqlite3_stmt *statement = NULL;
@@ -235,5 +260,5 @@ ho_status ho_trial_print_why(FILE *out, ho_store *store, int64_t number, ho_err 
         (void)fprintf(out, "why: %s\n", sqlite3_column_text(statement, 0));
     }
     (void)sqlite3_finalize(statement);
-    return rc;
+    return rc == HO_OK ? print_decisions(out, store, number, err) : rc;
 }

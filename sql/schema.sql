@@ -103,7 +103,7 @@ CREATE TABLE trial (
     finished_ns INTEGER,                     -- result taken
     violation   REAL,                        -- sum of constraint violations; 0 feasible
     constraints TEXT,                        -- JSON: one number a constraint, > 0 violated
-    epochs      INTEGER,                     -- done by the slowest lane
+    epochs      INTEGER,                     -- done by the slowest lane; raced folds: of all rounds
     experiences INTEGER,                     -- environment steps of all lanes
     updates     INTEGER,                     -- gradient steps of all lanes
     train_s     REAL,                        -- device seconds charged to the trial
@@ -254,7 +254,7 @@ CREATE TABLE epoch_stat (
 -- Validation reports of a trial, and what the pruner decided on each. Written as they arrive.
 CREATE TABLE report (
     trial       INTEGER NOT NULL REFERENCES trial (number),
-    step        INTEGER NOT NULL,            -- epochs done (or folds done, when folds are raced)
+    step        INTEGER NOT NULL,            -- epochs done (with raced folds: of all rounds)
     value       REAL,                        -- first objective on the validation windows; NULL: undefined
     at_ns       INTEGER NOT NULL,            -- arrived
     rung        INTEGER,                     -- of the pruner; NULL: no decision at this step
@@ -292,6 +292,35 @@ CREATE TABLE fold_report (
     value REAL,                              -- first objective; NULL: undefined
     PRIMARY KEY (trial, step, fold)
 ) STRICT, WITHOUT ROWID;
+
+-- The further objectives behind a report; the first is report.value. Written with it.
+CREATE TABLE report_value (
+    trial     INTEGER NOT NULL REFERENCES trial (number),
+    step      INTEGER NOT NULL,              -- as in report
+    objective INTEGER NOT NULL REFERENCES objective (id),  -- from 1
+    value     REAL,                          -- on the validation windows; NULL: undefined
+    PRIMARY KEY (trial, step, objective)
+) STRICT, WITHOUT ROWID;
+
+-- Racing over folds (study.race_folds): what a trial had run after each round, and whether it was
+-- still in the running. Written with the round's fold_result rows.
+CREATE TABLE race (
+    trial     INTEGER NOT NULL REFERENCES trial (number),
+    round     INTEGER NOT NULL,              -- from 0
+    attempt   INTEGER NOT NULL,              -- the lease that ran it
+    at_ns     INTEGER NOT NULL,              -- decided
+    folds     INTEGER NOT NULL,              -- run so far, of all folds in the study's shuffled order
+    epochs    INTEGER NOT NULL,              -- of this round and those before
+    against   INTEGER REFERENCES trial (number),  -- best complete trial then; NULL: none, or no need to compare
+    common    INTEGER,                       -- folds that both have
+    p         REAL,                          -- of "not worse than it", one-sided signed-rank test
+    threshold REAL,                          -- dropped below this p
+    mean_gap  REAL,                          -- own less its mean value on the common folds, unit of the metric
+    verdict   TEXT NOT NULL CHECK (verdict IN ('next', 'drop', 'end')),  -- more folds, pruned, all folds are run
+    why       TEXT NOT NULL,                 -- the decision in one line
+    result    BLOB,                          -- the round's result message while the trial is unfinished; else NULL
+    PRIMARY KEY (trial, round)
+) STRICT;
 
 -- Workers seen. Written at hello, at bye and when one is given up.
 CREATE TABLE worker (
@@ -383,4 +412,4 @@ CREATE TABLE importance (
 ) STRICT, WITHOUT ROWID;
 
 PRAGMA application_id = 1213157460;  -- 'HOPT'
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;

@@ -41,8 +41,8 @@
     X(STUDY_REPLICATES, "study.replicates", INT, FIXED, 0, 1, 1000, "1", "", "trials",             \
       "how often one configuration is tried, each time with other seeds")                          \
     X(STUDY_RACE_FOLDS, "study.race_folds", INT, FIXED, 0, 0, 256, "0", "", "folds",               \
-      "folds a trial runs before the rest, which only trials still in the running get; 0: all "    \
-      "at once")                                                                                   \
+      "folds a trial runs at a time; those that trail the best by then are dropped; 0: all "       \
+      "folds at once")                                                                             \
     X(STUDY_FINAL_RETEST, "study.final_retest", INT, FIXED, RESUME, 0, 1000, "0", "", "trials",    \
       "evaluate this many of the best again with fresh seeds at the end; 0: none")                 \
     X(STUDY_RETEST_SEEDS, "study.retest_seeds", INT, FIXED, RESUME, 1, 64, "3", "", "agents",      \
@@ -85,7 +85,7 @@
     X(PRUNER_PERCENTILE, "pruner.percentile", FLOAT, FIXED, RESUME, 0, 100, "25", "", "%",         \
       "percentile: the share of the best that goes on")                                            \
     X(PRUNER_P_THRESHOLD, "pruner.p_threshold", FLOAT, FIXED, RESUME, 0, 1, "0.1", "", "",         \
-      "wilcoxon: stopped below this p-value")                                                      \
+      "wilcoxon, study.race_folds: stopped below this p-value")                                    \
     X(PRUNER_LOWER, "pruner.lower", FLOAT, FIXED, RESUME, -1e300, 1e300, NONE, "", "",             \
       "threshold: stopped below this value")                                                       \
     X(PRUNER_UPPER, "pruner.upper", FLOAT, FIXED, RESUME, -1e300, 1e300, NONE, "", "",             \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Objectives and constraints of a study file, and what its keys must satisfy together. */
 #include <ctype.h>
+#include <math.h>
 #include <string.h>
 
 #include "kernels/shapes.h"
@@ -163,6 +164,81 @@ static ho_status check_validation(ho_loader *l)
     return HO_OK;
 }
 
+/* Metrics of a joined series that need its bars and trades: those of raced folds are not at hand
+ * together (study/objective.h, ho_stitch). */
+static bool needs_whole_series(int metric)
+{
+    return metric == HO_METRIC_BAR_SHARPE || metric == HO_METRIC_PROFIT_FACTOR ||
+           metric == HO_METRIC_PAYOFF || metric == HO_METRIC_EXPECTANCY || metric == HO_METRIC_SQN;
+}
+
+/* Folds after which the signed-rank test can say anything below p. */
+static int64_t folds_to_speak(double p)
+{
+    int64_t n = 1;
+    while (n < HO_FOLDS_MAX && !(ldexp(1.0, (int)-n) < p)) {
+        n++;
+    }
+    return n;
+}
+
+static ho_status check_race(ho_loader *l)
+{
+    const ho_study *study = l->study;
+    const ho_settings *s = study->settings;
+    int64_t at_a_time = ho_settings_i64(s, HO_KEY_STUDY_RACE_FOLDS);
+    int64_t folds = ho_settings_i64(s, HO_KEY_FOLDS_COUNT);
+    double p = ho_settings_f64(s, HO_KEY_PRUNER_P_THRESHOLD);
+    const char *why = NULL;
+
+    if (at_a_time == 0) {
+        return HO_OK;
+    }
+    if (study->command) {
+        why = "a [command] study has no folds";
+    } else if (can_be(study, HO_KEY_FOLDS_REFIT, "once")) {
+        why = "with folds.refit = \"once\" one agent serves all folds, nothing is saved";
+    } else if (ho_settings_i64(s, HO_KEY_POPULATION_SIZE) > 0) {
+        why = "the members of a [population] train on the same folds";
+    } else if (study->objective_count > 1) {
+        why = "folds are raced for one objective";
+    } else if (!(p > 0.0 && p < 1.0)) {
+        why = "it drops below pruner.p_threshold, which must lie between 0 and 1";
+    }
+    if (why) {
+        return ho_loader_at_setting(l, HO_KEY_STUDY_RACE_FOLDS, "study.race_folds: %s", why);
+    }
+    if (at_a_time >= folds) {
+        return ho_loader_at_setting(l, HO_KEY_STUDY_RACE_FOLDS,
+                                    "study.race_folds must be below folds.count (%lld)",
+                                    (long long)folds);
+    }
+    bool joined = ho_settings_choice(s, HO_KEY_STUDY_AGGREGATE) == HO_AGGREGATE_STITCHED;
+    for (int i = 0; i < study->objective_count + study->constraint_count; i++) {
+        int c = i - study->objective_count;
+        int metric = c < 0 ? study->objective[i].metric : study->constraint[c].metric;
+        if ((joined || c >= 0) && needs_whole_series(metric)) {
+            return ho_loader_at_setting(
+                l, HO_KEY_STUDY_RACE_FOLDS,
+                "study.race_folds: %s of the joined series is not known where folds are raced; "
+                "take another metric%s",
+                c < 0 ? study->objective[i].name : study->constraint[c].text,
+                c < 0 ? ", or aggregate = \"mean\"" : "");
+        }
+    }
+    int64_t last_verdict = (folds - 1) / at_a_time * at_a_time;
+    if (last_verdict < folds_to_speak(p)) {
+        int line = 0, column = 0;
+        ho_settings_place(s, HO_KEY_STUDY_RACE_FOLDS, &line, &column);
+        return ho_loader_warn(l, line, column,
+                              "no trial will be dropped: after %lld of %lld folds the test cannot "
+                              "get below pruner.p_threshold = %g, which takes %lld folds",
+                              (long long)last_verdict, (long long)folds, p,
+                              (long long)folds_to_speak(p));
+    }
+    return HO_OK;
+}
+
 static ho_status check_search(ho_loader *l)
 {
     const ho_study *study = l->study;
@@ -185,10 +261,9 @@ static ho_status check_search(ho_loader *l)
             }
         }
     }
-    if (ho_settings_i64(s, HO_KEY_STUDY_RACE_FOLDS) >= ho_settings_i64(s, HO_KEY_FOLDS_COUNT)) {
-        return ho_loader_at_setting(l, HO_KEY_STUDY_RACE_FOLDS,
-                                    "study.race_folds must be below folds.count (%lld)",
-                                    (long long)ho_settings_i64(s, HO_KEY_FOLDS_COUNT));
+    ho_status rc = check_race(l);
+    if (rc != HO_OK) {
+        return rc;
     }
     if (ho_settings_has(s, HO_KEY_PRUNER_LOWER) && ho_settings_has(s, HO_KEY_PRUNER_UPPER) &&
         ho_settings_f64(s, HO_KEY_PRUNER_LOWER) > ho_settings_f64(s, HO_KEY_PRUNER_UPPER)) {

@@ -71,6 +71,8 @@ bool ho_fail_class_retryable(ho_fail_class class_id)
 #define BODY(S, m)          {#m, HO_FIELD_BODY, offsetof(S, m), 0, 0, 0, 0, 0, NULL}
 #define F64S(S, m, n, max)  {#m, HO_FIELD_F64S, offsetof(S, m), 0, 0, max, offsetof(S, n), 0, NULL}
 #define VALS(S, m, n, max)  {#m, HO_FIELD_VALS, offsetof(S, m), 0, 0, max, offsetof(S, n), 0, NULL}
+#define INTS(S, m, n, lo, hi, max) \
+    {#m, HO_FIELD_INTS, offsetof(S, m), lo, hi, max, offsetof(S, n), 0, NULL}
 #define I64S(S, m, n)       {#m, HO_FIELD_I64S, offsetof(S, m), 0, 0, n, 0, 0, NULL}
 #define HASHES(S, m, n, max) \
     {#m, HO_FIELD_HASHES, offsetof(S, m), 0, 0, max, offsetof(S, n), 0, NULL}
@@ -220,6 +222,7 @@ static const ho_field order_rows[] = {
     I64(ho_trial_order, trial, 0), INT(ho_trial_order, attempt, 1, 1e9), U64(ho_trial_order, seed),
     F64(ho_trial_order, lease_s), F64S(ho_trial_order, config, param_count, HO_WIRE_PARAMS_MAX),
     HASH(ho_trial_order, resume),
+    INTS(ho_trial_order, fold, fold_count, 0, HO_FOLDS_MAX - 1, HO_FOLDS_MAX),
 };
 TABLE(order);
 

@@ -97,11 +97,13 @@ typedef struct ho_data_file {
 typedef struct ho_trial_order {
     int64_t trial;
     int32_t attempt;
-    uint64_t seed;       /* study seed of the trial's random keys (a retest has another) */
-    double lease_s;      /* 0: as long as the worker answers */
-    int32_t param_count; /* P, equal for all trials of a message */
-    double *config;      /* [P] as space.h */
-    char resume[65];     /* sha256 of a checkpoint to start from; "" */
+    uint64_t seed;              /* study seed of the trial's random keys (a retest has another) */
+    double lease_s;             /* 0: as long as the worker answers */
+    int32_t param_count;        /* P, equal for all trials of a message */
+    double *config;             /* [P] as space.h */
+    char resume[65];            /* sha256 of a checkpoint to start from; "" */
+    int32_t fold_count;         /* folds to run; 0: all */
+    int32_t fold[HO_FOLDS_MAX]; /* [fold_count] ascending */
 } ho_trial_order;
 
 /* One backtest: of a lane (policy ""), or of a rule policy. fold -1: the seed's test windows joined

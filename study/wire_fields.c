@@ -89,7 +89,8 @@ static ho_status check_limits(const ho_field *f, const void *from, ho_err *err)
     int32_t i = 0;
     int64_t l = 0;
     bool counted = f->type == HO_FIELD_F64S || f->type == HO_FIELD_VALS ||
-                   f->type == HO_FIELD_HASHES || f->type == HO_FIELD_LIST;
+                   f->type == HO_FIELD_INTS || f->type == HO_FIELD_HASHES ||
+                   f->type == HO_FIELD_LIST;
     if (counted && (count_of(f, from) < 0 || (size_t)count_of(f, from) > f->room)) {
         return ho_err_set(err, HO_EINVAL, "%s has %d items, at most %zu are possible", f->name,
                           (int)count_of(f, from), f->room);
@@ -165,6 +166,12 @@ static ho_status write_field(const ho_field *f, const void *from, cJSON *json, h
         break;
     case HO_FIELD_VALS:
         item = doubles_json((const double *)at, count_of(f, from));
+        break;
+    case HO_FIELD_INTS:
+        if (count_of(f, from) == 0) {
+            return HO_OK;
+        }
+        item = cJSON_CreateIntArray((const int32_t *)at, count_of(f, from));
         break;
     case HO_FIELD_I64S:
         item = cJSON_CreateArray();
@@ -369,6 +376,27 @@ static ho_status read_i64s(const ho_field *f, const cJSON *json, int64_t *to, ho
     return HO_OK;
 }
 
+static ho_status read_ints(const ho_field *f, const cJSON *json, void *to, ho_err *err)
+{
+    int n = cJSON_IsArray(json) ? cJSON_GetArraySize(json) : -1, i = 0;
+    int32_t *value = (int32_t *)member_of(to, f->at);
+    const cJSON *child = NULL;
+
+    if (n < 0 || (size_t)n > f->room) {
+        return bad(f, "is no list, or too long", err);
+    }
+    cJSON_ArrayForEach(child, json)
+    {
+        double x = cJSON_IsNumber(child) ? child->valuedouble : NAN;
+        if (!(x >= f->low && x <= f->high) || x != floor(x)) {
+            return bad(f, "is no list of whole numbers, or out of range", err);
+        }
+        value[i++] = (int32_t)x;
+    }
+    set_count(f, to, n);
+    return HO_OK;
+}
+
 static ho_status read_body(const ho_field *f, const cJSON *json, char **to, ho_err *err)
 {
     if (cJSON_IsNull(json)) {
@@ -421,6 +449,8 @@ static ho_status read_field(const ho_field *f, const cJSON *json, void *to, ho_e
         }
         set_count(f, to, cJSON_GetArraySize(json));
         return read_doubles(f, json, (double *)at, err);
+    case HO_FIELD_INTS:
+        return read_ints(f, json, to, err);
     case HO_FIELD_I64S:
         return read_i64s(f, json, (int64_t *)at, err);
     case HO_FIELD_PART:
@@ -438,7 +468,9 @@ ho_status ho_fields_read(const ho_fields *fields, const cJSON *json, void *to, h
     for (int i = 0; i < fields->count; i++) {
         const ho_field *f = &fields->field[i];
         const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, f->name);
-        ho_status rc = item ? read_field(f, item, to, err) : bad(f, "is missing", err);
+        ho_status rc = item                       ? read_field(f, item, to, err)
+                       : f->type == HO_FIELD_INTS ? HO_OK
+                                                  : bad(f, "is missing", err);
         if (rc != HO_OK) {
             return rc;
         }

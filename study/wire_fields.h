@@ -21,6 +21,7 @@ typedef enum ho_field_type {
     HO_FIELD_BODY,   /* char *: text, at most half a frame, or NULL */
     HO_FIELD_F64S,   /* double *, count at count_at, at most room */
     HO_FIELD_VALS,   /* double[room], count at count_at */
+    HO_FIELD_INTS,   /* int32_t[room] in [low, high], count at count_at; left out when empty */
     HO_FIELD_I64S,   /* int64_t[room], all of them */
     HO_FIELD_HASHES, /* char (*)[65], count at count_at, at most room */
     HO_FIELD_LIST,   /* struct *, count at count_at, at most room, each of table `items` */

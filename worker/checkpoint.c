@@ -10,7 +10,7 @@
 #include <sodium.h>
 
 enum {
-    CHECKPOINT_VERSION = 1,
+    CHECKPOINT_VERSION = 2,
     ELEMENTS_MAX = 1 << 30, /* of one array; more is a damaged length */
     TENSORS_MAX = 256,
 };
@@ -243,6 +243,9 @@ static void pass_trial(struct pass *p, ho_trial_run *run, ho_cohort *cohort, boo
     pass_same(p, magic, sizeof magic);
     pass_same(p, shape, sizeof shape);
     pass_same(p, &plan->number, sizeof plan->number);
+    for (int f = 0; f < plan->folds; f++) {
+        pass_same(p, &plan->fold[f], sizeof plan->fold[f]);
+    }
     pass_same(p, &plan->key, sizeof plan->key);
     PASS(p, run->experiences);
     PASS(p, run->updates);

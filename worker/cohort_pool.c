@@ -201,7 +201,7 @@ static void fail_entry(ho_pool *pool, struct entry *entry, ho_trial_failure fail
     }
     entry->failed = true;
     if (failure.lane >= 0) {
-        failure.fold = failure.lane / entry->run->plan->seeds;
+        failure.fold = entry->run->plan->fold[failure.lane / entry->run->plan->seeds];
         failure.seed = failure.lane % entry->run->plan->seeds;
         failure.epoch = entry->run->lane[failure.lane].epoch;
     }
@@ -419,7 +419,7 @@ static void fail_diverged(ho_pool *pool, const struct slot *slot, const ho_epoch
     char reason[256];
     const ho_trial_plan *plan = slot->run->plan;
     snprintf(reason, sizeof reason, "diverged in fold %d, seed %d, epoch %d, update %lld: %s",
-             slot->lane / plan->seeds, slot->lane % plan->seeds, stat->epoch,
+             plan->fold[slot->lane / plan->seeds], slot->lane % plan->seeds, stat->epoch,
              (long long)stat->guard_update, guard_text(stat->guard));
     fail_entry(pool, entry_of(pool, slot->run),
                (ho_trial_failure){.kind = HO_FAILURE_DIVERGED,

@@ -59,15 +59,18 @@ static ho_status last_fold(ho_trial_plan **plan, ho_window test, ho_err *err)
     if (rc == HO_OK) {
         ho_lane_config *lane = one->lane;
         ho_window *validation = one->validation, *tests = one->test;
+        int32_t *fold = one->fold;
         int first = (all->agent_folds - 1) * all->seeds;
         memcpy(lane, all->lane + first, (size_t)all->seeds * sizeof *lane);
         validation[0] = all->validation[all->agent_folds - 1];
         tests[0] = test;
+        fold[0] = all->fold[all->folds - 1];
         *one = *all;
         all->config = NULL; /* taken */
         one->lane = lane;
         one->validation = validation;
         one->test = tests;
+        one->fold = fold;
         one->folds = one->agent_folds = 1;
         one->lanes = all->seeds;
     }
@@ -125,9 +128,9 @@ static ho_status make_plan(const ho_job_context *context, const cJSON *arguments
     if (!config) {
         return ho_err_set(err, HO_ENOMEM, "out of memory for a job");
     }
+    ho_lane_trial asked = {.number = number, .attempt = 1, .seed = seed, .config = config};
     if ((rc = read_config(arguments, count, config, err)) == HO_OK &&
-        (rc = ho_lane_config_plan(&lane, number, 1, seed, config, plan, err)) == HO_OK &&
-        *holdout) {
+        (rc = ho_lane_config_plan(&lane, &asked, plan, err)) == HO_OK && *holdout) {
         rc = last_fold(plan, folds.holdout, err);
     }
     free(config);

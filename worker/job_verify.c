@@ -59,7 +59,8 @@ static ho_status make_plan(const ho_job_context *context, const cJSON *arguments
             i++;
         }
     }
-    rc = rc == HO_OK ? ho_lane_config_plan(&lane, number, 1, seed, config, plan, err) : rc;
+    ho_lane_trial asked = {.number = number, .attempt = 1, .seed = seed, .config = config};
+    rc = rc == HO_OK ? ho_lane_config_plan(&lane, &asked, plan, err) : rc;
     free(config);
     return rc;
 }

@@ -338,11 +338,11 @@ static ho_status fill_plan(const ho_lane_context *context, const ho_settings *s,
     }
     bool on_test = ho_settings_bool(s, HO_KEY_FOLDS_PRUNE_ON_TEST);
     for (int f = 0; f < plan->agent_folds; f++) {
-        const ho_fold *fold = &folds->fold[f];
+        const ho_fold *fold = &folds->fold[plan->fold[f]];
         ho_env_config env;
         rc = ho_lane_config_env(s, context->bars, fold->train, &env, err);
         if (rc != HO_OK) {
-            ho_err_prefix(err, "fold %d", f);
+            ho_err_prefix(err, "fold %d", plan->fold[f]);
             return rc;
         }
         bool without = fold->validation.end <= fold->validation.begin;
@@ -352,11 +352,12 @@ static ho_status fill_plan(const ho_lane_context *context, const ho_settings *s,
             lane->env = env;
             lane->agent = agent;
             lane->train = fold->train;
-            ho_rng_key(seed, (uint64_t)plan->number, (uint64_t)f, (uint64_t)i, lane->rng_key);
+            ho_rng_key(seed, (uint64_t)plan->number, (uint64_t)plan->fold[f], (uint64_t)i,
+                       lane->rng_key);
         }
     }
     for (int f = 0; f < plan->folds; f++) {
-        plan->test[f] = folds->fold[f].test;
+        plan->test[f] = folds->fold[plan->fold[f]].test;
     }
     plan->epochs = agent.epochs;
     plan->eval_every = i32(s, HO_KEY_AGENT_EVAL_EVERY);
@@ -368,30 +369,49 @@ static ho_status fill_plan(const ho_lane_context *context, const ho_settings *s,
     return HO_OK;
 }
 
-ho_status ho_lane_config_plan(const ho_lane_context *context, int64_t number, int32_t attempt,
-                              uint64_t seed, const double *config, ho_trial_plan **out, ho_err *err)
+/* Some folds instead of all. */
+static ho_status check_folds(const ho_lane_trial *asked, int study_folds, bool once, ho_err *err)
+{
+    for (int i = 0; i < asked->fold_count; i++) {
+        int32_t fold = asked->fold[i], before = i > 0 ? asked->fold[i - 1] : -1;
+        if (once || fold <= before || fold >= study_folds) {
+            return ho_err_set(err, HO_EINVAL, "fold %d cannot be run alone", (int)fold);
+        }
+    }
+    return HO_OK;
+}
+
+ho_status ho_lane_config_plan(const ho_lane_context *context, const ho_lane_trial *asked,
+                              ho_trial_plan **out, ho_err *err)
 {
     *out = NULL;
     ho_settings *trial = NULL;
     ho_trial_plan *plan = NULL;
-    ho_status rc = ho_study_trial_settings(context->study, config, &trial, err);
+    ho_status rc = ho_study_trial_settings(context->study, asked->config, &trial, err);
     if (rc != HO_OK) {
         return rc;
     }
-    int folds = context->folds->count;
+    int folds = asked->fold_count > 0 ? asked->fold_count : context->folds->count;
     int seeds = i32(trial, HO_KEY_STUDY_SEEDS);
     bool once = ho_settings_choice(trial, HO_KEY_FOLDS_REFIT) == 1;
-    rc = ho_trial_plan_create(&plan, folds, once ? 1 : folds, seeds, err);
+    rc = check_folds(asked, context->folds->count, once, err);
+    if (rc == HO_OK) {
+        rc = ho_trial_plan_create(&plan, folds, once ? 1 : folds, seeds, err);
+    }
     if (rc == HO_OK) {
         size_t parameters = (size_t)context->study->space.count;
-        plan->number = number;
-        plan->attempt = attempt;
+        plan->study_folds = context->folds->count;
+        for (int i = 0; i < asked->fold_count; i++) {
+            plan->fold[i] = asked->fold[i];
+        }
+        plan->number = asked->number;
+        plan->attempt = asked->attempt;
         plan->parameters = (int32_t)parameters;
         plan->config = malloc((parameters + 1) * sizeof *plan->config);
         if (plan->config && parameters > 0) {
-            memcpy(plan->config, config, parameters * sizeof *config);
+            memcpy(plan->config, asked->config, parameters * sizeof *plan->config);
         }
-        rc = plan->config ? fill_plan(context, trial, seed, plan, err)
+        rc = plan->config ? fill_plan(context, trial, asked->seed, plan, err)
                           : ho_err_set(err, HO_ENOMEM, "out of memory for a trial");
     }
     if (rc != HO_OK) {

@@ -36,12 +36,21 @@ ho_status ho_lane_config_agent(const ho_settings *trial, const ho_cohort_key *ke
 ho_status ho_lane_config_env(const ho_settings *trial, const ho_bars *bars, ho_window train,
                              ho_env_config *out, ho_err *err);
 
-/* The whole plan of trial `number` with the configuration [P]. Lane (fold f, seed s) draws from
- * ho_rng_key(seed, number, f, s). HO_ECONFIG, HO_EINVAL or HO_EDATA: this configuration cannot run
- * on this market, err says why. */
-ho_status ho_lane_config_plan(const ho_lane_context *context, int64_t number, int32_t attempt,
-                              uint64_t seed, const double *config, ho_trial_plan **out,
-                              ho_err *err);
+/* What is asked of one trial. Borrowed. */
+typedef struct ho_lane_trial {
+    int64_t number;
+    int32_t attempt;
+    uint64_t seed;        /* of the study */
+    const double *config; /* [P] */
+    int32_t fold_count;   /* folds to run; 0: all */
+    const int32_t *fold;  /* [fold_count] ascending */
+} ho_lane_trial;
+
+/* The whole plan of a trial. Lane (fold f of the study, seed s) draws from ho_rng_key(seed, number,
+ * f, s), whichever folds run beside it. HO_ECONFIG, HO_EINVAL or HO_EDATA: this configuration
+ * cannot run on this market, err says why. */
+ho_status ho_lane_config_plan(const ho_lane_context *context, const ho_lane_trial *asked,
+                              ho_trial_plan **out, ho_err *err);
 
 /* may_change [P]: the parameters of a configuration that a running agent can take (numbers of its
  * learning), because neither shape, environment nor length of the trial follow from them. */

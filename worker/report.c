@@ -35,9 +35,20 @@ ho_status ho_report_epoch(ho_link *link, const ho_trial_run *run, const ho_trial
     m.report.stat = row->stat;
     m.report.value_count = run->plan->objectives;
     memcpy(m.report.value, row->value, (size_t)run->plan->objectives * sizeof *row->value);
+    double by_fold[HO_FOLDS_MAX];
     if (row->scored) {
         m.report.fold_count = run->plan->agent_folds;
         m.report.fold_value = row->fold_value;
+    }
+    if (row->scored && run->plan->folds < run->plan->study_folds) { /* raced: NaN where not run */
+        m.report.fold_count = run->plan->study_folds;
+        m.report.fold_value = by_fold;
+        for (int f = 0; f < run->plan->study_folds; f++) {
+            by_fold[f] = NAN;
+        }
+        for (int f = 0; f < run->plan->folds; f++) {
+            by_fold[run->plan->fold[f]] = row->fold_value[f];
+        }
     }
     return ho_link_send(link, &m, err);
 }
@@ -128,7 +139,7 @@ static ho_status send_model(ho_link *link, const ho_trial_run *run, int lane,
                             const ho_features *features, ho_err *err)
 {
     const ho_trial_plan *plan = run->plan;
-    int fold = lane / plan->seeds, seed = lane % plan->seeds;
+    int fold = plan->fold[lane / plan->seeds], seed = lane % plan->seeds;
     ho_model_info info =
         ho_model_info_of(plan->number, fold, seed, bars->sha256, &plan->lane[lane].env);
     char name[HO_WIRE_NAME];
@@ -192,7 +203,7 @@ static ho_status percentiles(const ho_trial_run *run, ho_market *market, uint64_
         int fold = i / plan->seeds, seed = i % plan->seeds;
         int lane = plan->agent_folds == plan->folds ? i : seed;
         rc = ho_baseline_percentile(market, &plan->lane[lane].env, plan->test[fold], study_seed,
-                                    fold, &run->test[i], &out[i], err);
+                                    plan->fold[fold], &run->test[i], &out[i], err);
     }
     return rc;
 }
@@ -203,7 +214,8 @@ static ho_status send_all_actions(ho_link *link, ho_trial_run *run, ho_err *err)
     ho_status rc = HO_OK;
     for (int i = 0; rc == HO_OK && i < plan->folds * plan->seeds; i++) {
         if (run->test[i].actions) {
-            rc = send_actions(link, run, i / plan->seeds, i % plan->seeds, &run->test[i], err);
+            rc = send_actions(link, run, plan->fold[i / plan->seeds], i % plan->seeds,
+                              &run->test[i], err);
             free(run->test[i].actions);
             run->test[i].actions = NULL;
         }
@@ -233,12 +245,15 @@ ho_status ho_report_result(ho_link *link, ho_trial_run *run, const ho_bars *bars
         m.result.experiences = run->experiences;
         m.result.updates = run->updates;
         m.result.train_s = (double)(run->ended_ns - run->started_ns) * 1e-9;
-        m.result.window_count = n + plan->seeds;
+        m.result.window_count = n;
+    }
+    if (rc == HO_OK && plan->folds == plan->study_folds) {
+        m.result.window_count += plan->seeds;
         rc = join_seeds(run, bars, m.result.window + n, err);
     }
     for (int i = 0; rc == HO_OK && i < n; i++) {
         drop_bars(&run->test[i]);
-        m.result.window[i].fold = i / plan->seeds;
+        m.result.window[i].fold = plan->fold[i / plan->seeds];
         m.result.window[i].seed = i % plan->seeds;
         m.result.window[i].random_percentile = percentile[i];
         m.result.window[i].result = run->test[i];

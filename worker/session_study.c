@@ -80,8 +80,13 @@ static ho_status add_trial(ho_session *session, const ho_trial_order *order, con
         return ho_err_set(err, HO_EINVAL, "%d parameters came for a space of %d",
                           order->param_count, context.study->space.count);
     }
-    ho_status rc = ho_lane_config_plan(&context, order->trial, order->attempt, order->seed,
-                                       order->config, &plan, err);
+    ho_lane_trial asked = {.number = order->trial,
+                           .attempt = order->attempt,
+                           .seed = order->seed,
+                           .config = order->config,
+                           .fold_count = order->fold_count,
+                           .fold = order->fold};
+    ho_status rc = ho_lane_config_plan(&context, &asked, &plan, err);
     if (rc == HO_OK) {
         rc = blob ? ho_pool_resume(session->pool, &plan, blob, size, err)
                   : ho_pool_add(session->pool, &plan, err);

@@ -24,9 +24,14 @@ ho_status ho_trial_plan_create(ho_trial_plan **out, int folds, int agent_folds, 
     plan->lane = calloc(lanes, sizeof *plan->lane);
     plan->validation = calloc((size_t)agent_folds, sizeof *plan->validation);
     plan->test = calloc((size_t)folds, sizeof *plan->test);
-    if (!plan->lane || !plan->validation || !plan->test) {
+    plan->fold = calloc((size_t)folds, sizeof *plan->fold);
+    if (!plan->lane || !plan->validation || !plan->test || !plan->fold) {
         ho_trial_plan_destroy(&plan);
         return ho_err_set(err, HO_ENOMEM, "out of memory for a trial of %zu lanes", lanes);
+    }
+    plan->study_folds = folds;
+    for (int f = 0; f < folds; f++) {
+        plan->fold[f] = f;
     }
     *out = plan;
     return HO_OK;
@@ -41,6 +46,7 @@ void ho_trial_plan_destroy(ho_trial_plan **plan)
     free((*plan)->config);
     free((*plan)->validation);
     free((*plan)->test);
+    free((*plan)->fold);
     free(*plan);
     *plan = NULL;
 }

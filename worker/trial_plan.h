@@ -25,6 +25,8 @@ typedef struct ho_trial_plan {
     double *config;                        /* [P] what it was made from; owned, or NULL */
     ho_cohort_key key;                     /* shape */
     int32_t folds, agent_folds;            /* test windows; agents' folds */
+    int32_t study_folds;                   /* of the study: more than folds where they are raced */
+    int32_t *fold;                         /* [folds] which of the study's; owned, ascending */
     int32_t seeds, lanes;                  /* agents a fold; agents in all */
     ho_lane_config *lane;                  /* [lanes] owned */
     ho_window *validation;                 /* [agent_folds] owned; begin == end: none */
@@ -35,7 +37,8 @@ typedef struct ho_trial_plan {
     int32_t objective[HO_PLAN_OBJECTIVES]; /* ho_metric */
 } ho_trial_plan;
 
-/* Allocates the arrays for these counts, all zero. HO_EINVAL: a count below 1. HO_ENOMEM. */
+/* Allocates the arrays for these counts, all zero; the folds are the study's. HO_EINVAL: a count
+ * below 1. HO_ENOMEM. */
 ho_status ho_trial_plan_create(ho_trial_plan **out, int folds, int agent_folds, int seeds,
                                ho_err *err);
 void ho_trial_plan_destroy(ho_trial_plan **plan);

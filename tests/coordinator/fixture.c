@@ -59,15 +59,17 @@ ho_store *fixture_store(const char *path, const ho_study *study, int64_t trials)
         .bars = 10,
         .sessions_per_year = 252,
         .initial_capital = 1e6,
-        .objectives = 1,
-        .metric = {"sharpe"},
-        .direction = {1},
+        .objectives = study->objective_count,
         .aggregate = "stitched",
         .folds = &folds,
         .open_ns = open_ns,
         .space = &study->space,
         .now_ns = 1,
     };
+    for (int i = 0; i < study->objective_count; i++) {
+        s.metric[i] = study->objective[i].name;
+        s.direction[i] = study->objective[i].direction;
+    }
     CHECK_OK(ho_store_create_study(store, &s, &err), &err);
     CHECK_OK(ho_store_make_views(store, &err), &err);
     return store;

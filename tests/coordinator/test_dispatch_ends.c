@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Dispatch: pruning, ends, a full disk, reproducing; with a fake clock (world.h). */
 #include <stdlib.h>
+#include <string.h>
 
 #include "check.h"
 #include "world.h"
@@ -78,6 +79,88 @@ static void paused_trials_are_promoted_or_end_as_pruned(void **state)
     assert_true(world_trials_in(w, "PRUNED") > 0);
     assert_int_equal(
         fixture_count(w->store, "SELECT count(*) FROM report WHERE verdict = 'pause'") > 0, 1);
+    world_free(w);
+}
+
+/* A promoted trial whose worker is lost waits for another one, also when the coordinator is
+ * restarted meanwhile: it does not have to be promoted once more. */
+static void a_promoted_trial_stays_promoted_over_a_restart(void **state)
+{
+    (void)state;
+    static const char toml[] =
+        "[study]\nname = \"fixture\"\n[data]\npath = \"bars.csv\"\n[agent]\nepochs = 9\n"
+        "[sampler]\nkind = \"random\"\n[pruner]\nkind = \"asha\"\nmin_epochs = 1\n"
+        "reduction = 2\npromote = true\n[search]\n\"barriers.stop_loss\" = { float = [10, 80] }\n";
+    static const double value[] = {1.0, 0.5, 0.1, 0.05};
+    ho_err err = {0};
+    world *w = world_make_of(toml, 4);
+    world_start(w);
+    int64_t worker = world_join(w, 4);
+    world_tick(w);
+    assert_int_equal(w->leases, 4);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(world_report(w, &w->lease[i], 1, value[i]), HO_OK);
+    }
+    assert_int_equal(w->prunes, 3); /* paused; trial 1 is among the best 2 of 4 by now */
+    world_tick(w);
+    assert_int_equal(w->leases, 5);
+    assert_int_equal(w->lease[4].number, 1);
+    assert_int_equal(world_events_of(w, "promote"), 1);
+    ho_dispatch_leave(w->d, worker, HO_CAUSE_LOST, "test", w->now);
+    CHECK_OK(ho_store_flush(w->store, w->now, true, &err), &err);
+    world_crash_and_restart(w);
+    (void)world_join(w, 4);
+    world_tick(w);
+    assert_int_equal(w->leases, 2); /* trials 0 and 1; 2 and 3 are paused as before */
+    assert_int_equal(w->lease[1].number, 1);
+    assert_int_equal(w->lease[1].attempt, 3);
+    assert_int_equal(world_events_of(w, "promote"), 1);
+    world_free(w);
+}
+
+/* optuna 3450. Ranks need every objective, after a restart as before it. */
+static void pruning_with_several_objectives_survives_a_restart(void **state)
+{
+    (void)state;
+    static const char toml[] =
+        "[study]\nname = \"fixture\"\nobjective = [\"sharpe\", \"max_drawdown\"]\n"
+        "[data]\npath = \"bars.csv\"\n[agent]\nepochs = 9\n[sampler]\nkind = \"random\"\n"
+        "[pruner]\nkind = \"asha\"\nmin_epochs = 1\nreduction = 2\n"
+        "[search]\n\"barriers.stop_loss\" = { float = [10, 80] }\n";
+    static const double value[4][2] = {{1.0, -0.9}, {0.1, -0.1}, {0.5, -0.5}, {0.0, -0.95}};
+    ho_err err = {0};
+    world *w = world_make_of(toml, 4);
+    w->config.objectives = 2;
+    w->config.direction[1] = 1;
+    w->config.adopt_ns = 0;
+    world_start(w);
+    (void)world_join(w, 4);
+    world_tick(w);
+    assert_int_equal(w->leases, 4);
+    sent lease[4];
+    memcpy(lease, w->lease, sizeof lease);
+    for (int i = 0; i < 4; i++) {
+        ho_report_in r = {.parent = -1, .number = i, .attempt = 1, .step = 1, .scored = true};
+        memcpy(r.value, value[i], sizeof value[i]);
+        if (i == 2) {
+            CHECK_OK(ho_store_flush(w->store, w->now, true, &err), &err);
+            world_crash_and_restart(w);
+            int64_t worker = world_join_with(w, 4, lease, 4);
+            for (int k = 0; k < 4; k++) {
+                lease[k].worker = worker;
+            }
+        }
+        CHECK_OK(ho_dispatch_report(w->d, lease[i].worker, &r, w->now, &err), &err);
+        assert_int_equal(w->prunes, i == 3); /* the first three do not dominate each other */
+    }
+    CHECK_OK(ho_store_flush(w->store, w->now, true, &err), &err);
+    assert_int_equal(fixture_count(w->store,
+                                   "SELECT count(*) FROM report_value WHERE objective = 1 "
+                                   "AND value IN (-0.9, -0.1, -0.5, -0.95)"),
+                     4);
+    assert_int_equal(fixture_count(w->store, "SELECT count(*) FROM report WHERE trial = 3 AND "
+                                             "verdict = 'prune' AND competitors = 3"),
+                     1);
     world_free(w);
 }
 
@@ -374,6 +457,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pruned_trial_ends_at_once_with_its_last_value),
+        cmocka_unit_test(a_promoted_trial_stays_promoted_over_a_restart),
+        cmocka_unit_test(pruning_with_several_objectives_survives_a_restart),
         cmocka_unit_test(a_trial_that_is_worse_on_every_fold_is_pruned),
         cmocka_unit_test(paused_trials_are_promoted_or_end_as_pruned),
         cmocka_unit_test(patience_ends_a_study_without_a_new_best),

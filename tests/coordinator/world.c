@@ -18,6 +18,11 @@ static void on_lease(void *user, int64_t worker, const ho_lease *lease)
     world *w = (world *)user;
     assert_int_equal(ho_space_check(&w->study->space, lease->config, NULL), HO_OK);
     note(w->lease, &w->leases, worker, lease->number, lease->attempt);
+    w->leased_folds[w->leases - 1] = lease->folds;
+    for (int i = 0; i < lease->folds; i++) {
+        assert_true(i == 0 || lease->fold[i] > lease->fold[i - 1]);
+        w->leased_fold[w->leases - 1][i] = lease->fold[i];
+    }
 }
 
 static void on_prune(void *user, int64_t worker, int64_t number, int64_t attempt)
@@ -38,6 +43,12 @@ static void on_ack(void *user, int64_t worker, int64_t number, int64_t attempt)
     note(w->ack, &w->acks, worker, number, attempt);
 }
 
+static void on_round_over(void *user, int64_t number)
+{
+    (void)number;
+    ((world *)user)->rounds_over++;
+}
+
 static int64_t unix_now(void *user)
 {
     const world *w = (const world *)user;
@@ -49,7 +60,7 @@ void world_start(world *w)
     ho_err err = {0};
     ho_sampler_options sampler = ho_search_sampler_options(w->study, w->config.trials);
     ho_pruner_options pruner = ho_search_pruner_options(w->study, w->config.trials);
-    ho_dispatch_io io = {w, on_lease, on_prune, on_verdict, on_ack, NULL, unix_now};
+    ho_dispatch_io io = {w, on_lease, on_prune, on_verdict, on_ack, NULL, unix_now, on_round_over};
     sampler.deterministic = pruner.deterministic = w->config.deterministic;
     sampler.parallel = pruner.parallel = (int)w->config.parallel;
     sampler.replicates = w->config.replicates;

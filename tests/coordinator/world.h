@@ -7,7 +7,7 @@
 #include "coordinator/dispatch.h"
 #include "fixture.h"
 
-enum { WORLD_MAX = 4096 };
+enum { WORLD_MAX = 4096, WORLD_FOLDS = 16 };
 static const int64_t second = 1000000000; /* ns */
 
 typedef struct sent {
@@ -24,7 +24,8 @@ typedef struct world {
     char path[64];
     int64_t now, clock_error;
     sent lease[WORLD_MAX], ack[WORLD_MAX], prune[WORLD_MAX], drop[WORLD_MAX], keep[WORLD_MAX];
-    int leases, acks, prunes, drops, keeps;
+    int leases, acks, prunes, drops, keeps, rounds_over;
+    int leased_folds[WORLD_MAX], leased_fold[WORLD_MAX][WORLD_FOLDS]; /* as lease; 0: all */
 } world;
 
 /* Makes sampler, pruner and dispatch from w->config, and resumes from the store. */

@@ -57,6 +57,9 @@ static void doubles_and_long_numbers_arrive_to_the_bit(void **state)
     }
     CHECK_NAN(back.trials.order[2].config[6]);
     assert_true(isinf(back.trials.order[2].config[7]));
+    assert_int_equal(back.trials.order[0].fold_count, 0);
+    assert_int_equal(back.trials.order[2].fold_count, 2);
+    assert_int_equal(back.trials.order[2].fold[1], 3);
     ho_message_clear(&m);
     ho_message_clear(&back);
     ho_frames_clear(f);
@@ -174,6 +177,15 @@ static void hostile_messages_are_refused_with_a_reason(void **state)
          "a study has three frames"},
         {HEAD "\"trials\",\"order\":{}}", "order is no list"},
         {HEAD "\"trials\",\"order\":[1]}", "an object is expected"},
+        {HEAD "\"trials\",\"order\":[{\"trial\":\"1\",\"attempt\":1,\"seed\":\"1\",\"lease_s\":0,"
+              "\"config\":[],\"resume\":\"\",\"fold\":3}]}",
+         "fold is no list, or too long"},
+        {HEAD "\"trials\",\"order\":[{\"trial\":\"1\",\"attempt\":1,\"seed\":\"1\",\"lease_s\":0,"
+              "\"config\":[],\"resume\":\"\",\"fold\":[0.5]}]}",
+         "fold is no list of whole numbers"},
+        {HEAD "\"trials\",\"order\":[{\"trial\":\"1\",\"attempt\":1,\"seed\":\"1\",\"lease_s\":0,"
+              "\"config\":[],\"resume\":\"\",\"fold\":[256]}]}",
+         "out of range"},
         {"[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]", "nested too deeply"},
     };
 #undef HEAD

@@ -37,7 +37,7 @@ CASES = [
      '"barriers.stop_loss" = { float = [10, 80] }\n[[enqueue]]\n"dqn.gamma" = 0.9', ["gamma"]),
     ("span of nonsense", "count = 2", 'count = 2\ntest = "many"', ["test"]),
     ("folds that do not fit", "count = 2", "count = 2\ntest = 5000\ntrain = 5000", ["bars"]),
-    ("racing folds", "seed = 7", "seed = 7\nrace_folds = 1", ["race_folds"]),
+    ("racing folds", "seed = 7", "seed = 7\nrace_folds = 2", ["race_folds", "folds.count"]),
     ("no data path", f'path = "{harness.DATA}"', "", ["data.path"]),
 ]
 

@@ -59,7 +59,8 @@ static ho_status make(const char *toml, const double *config)
     CHECK_OK(ho_study_parse(text, strlen(text), "test.toml", ".", &study, &err), &err);
     context =
         (ho_lane_context){.study = study, .folds = &folds, .bars = &bars, .market_features = 51};
-    return ho_lane_config_plan(&context, 9, 2, 42, config, &plan, &err);
+    ho_lane_trial asked = {.number = 9, .attempt = 2, .seed = 42, .config = config};
+    return ho_lane_config_plan(&context, &asked, &plan, &err);
 }
 
 static void defaults_are_those_of_the_specification(void **state)
@@ -219,6 +220,34 @@ static void a_running_agent_can_take_numbers_of_its_learning_only(void **state)
     CHECK_NEAR(agent.gamma, 0.95, 0);
 }
 
+/* Raced folds: a fold run alone draws the same numbers and sees the same windows as among all. */
+static void a_fold_run_alone_is_the_fold_among_all(void **state)
+{
+    (void)state;
+    const int32_t one[] = {1}, bad[][2] = {{1, 0}, {0, 0}, {0, 2}, {-1, 0}};
+    ho_trial_plan *alone = NULL;
+    ho_lane_trial asked = {.number = 9, .attempt = 3, .seed = 42, .fold_count = 1, .fold = one};
+    CHECK_OK(make("[study]\nseeds = 2\n", NULL), &err);
+    assert_int_equal(plan->study_folds, 2);
+    assert_int_equal(plan->fold[1], 1);
+    CHECK_OK(ho_lane_config_plan(&context, &asked, &alone, &err), &err);
+    assert_int_equal(alone->folds, 1);
+    assert_int_equal(alone->study_folds, 2);
+    assert_int_equal(alone->fold[0], 1);
+    assert_int_equal(alone->lanes, 2);
+    assert_memory_equal(alone->test, &plan->test[1], sizeof *alone->test);
+    assert_memory_equal(alone->validation, &plan->validation[1], sizeof *alone->validation);
+    assert_memory_equal(alone->lane, &plan->lane[2], 2 * sizeof *alone->lane);
+    ho_trial_plan_destroy(&alone);
+    asked.fold_count = 2;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        asked.fold = bad[i];
+        CHECK_STATUS(ho_lane_config_plan(&context, &asked, &alone, &err), HO_EINVAL);
+        CHECK_CONTAINS(err.text, "cannot be run alone");
+        assert_null(alone);
+    }
+}
+
 static void a_flat_train_window_is_bad_data(void **state)
 {
     (void)state;
@@ -262,6 +291,7 @@ int main(void)
         TEST(without_validation_pruning_on_test_is_asked_for),
         TEST(what_cannot_run_is_named),
         TEST(a_running_agent_can_take_numbers_of_its_learning_only),
+        TEST(a_fold_run_alone_is_the_fold_among_all),
         TEST(a_flat_train_window_is_bad_data),
         TEST(every_algorithm_passes_the_checks_of_the_backend),
     };
