@@ -25,7 +25,7 @@
 #include "coordinator/warm_start.h"
 #include "study/log.h"
 
-enum { RESTART_PAUSE_MS = 500 };
+enum { RESTART_PAUSE_MS = 500, YIELD_NS = 200000000 /* between looks at the queue */ };
 
 typedef struct run {
     const ho_run_options *options;
@@ -304,7 +304,7 @@ static void show_progress(const ho_dispatch_view *view, int64_t now_ns, void *us
     ho_store_health health = ho_store_get_health(r->store);
     ho_progress_update(r->progress, view, now_ns);
     ho_observer_look(r->observer, view, &load, &health, now_ns);
-    if (r->options->yield && !view->draining && now_ns - r->asked_ns >= 1000000000) {
+    if (r->options->yield && !view->draining && now_ns - r->asked_ns >= YIELD_NS) {
         r->asked_ns = now_ns;
         if (r->options->yield(r->options->user)) {
             ho_dispatch_drain(r->dispatch, "yielded");

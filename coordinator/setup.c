@@ -227,7 +227,9 @@ ho_status ho_setup_message(const ho_setup *setup, const char *uuid, ho_message *
     m->text[study->size] = '\0';
     *m->folds = setup->folds;
     m->file_count = setup->file_count;
-    memcpy(m->file, setup->file, (size_t)setup->file_count * sizeof *m->file);
+    if (setup->file_count > 0) { /* a study over a command has none */
+        memcpy(m->file, setup->file, (size_t)setup->file_count * sizeof *m->file);
+    }
     return HO_OK;
 }
 
