@@ -25,7 +25,7 @@ class Serve(harness.SystemTest):
         self.drop("a", trials=120, epochs=40)
         self.drop("b", trials=120, epochs=40)
         (self.dir / "q" / "broken.toml").write_text("[study\n")
-        done = self.hyperopt("serve", "q", "--once", "--slice", "0.2s", "--workers", 1)
+        done = self.hyperopt("serve", "q", "--once", "--slice", "0.5s", "--workers", 1)
         for name in "ab":
             self.assertEqual(self.states(f"q/{name}.db"), {"COMPLETE": 120})
             self.assertIntact(f"q/{name}.db")
@@ -38,7 +38,7 @@ class Serve(harness.SystemTest):
     def test_priority_gives_a_larger_share(self):
         self.drop("low", trials=120, epochs=40)
         self.drop("high", trials=50, epochs=40, study="priority = 4")
-        serve = self.start("serve", "q", "--slice", "0.2s", "--workers", 1)
+        serve = self.start("serve", "q", "--slice", "0.5s", "--workers", 1)
         self.until(lambda: self.one("SELECT state FROM study", "q/high.db") == "finished", "the high one ends", serve)
         ended = self.span("high")[1]
         started_low = self.one(f"SELECT count(*) FROM trial WHERE finished_ns < {ended}", "q/low.db")
