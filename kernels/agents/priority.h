@@ -9,7 +9,10 @@
 
 #include "kernels/hd.h"
 
-enum { HO_PRIORITY_BITS = 20 }; /* binary places of a leaf */
+enum {
+    HO_PRIORITY_BITS = 20,   /* binary places of a leaf */
+    HO_RANK_SORT_EVERY = 64, /* updates between sorts of rank-based replay */
+};
 
 /* (|td| + 1e-3)^alpha as a leaf of the tree, at least 1 so that everything can be drawn. */
 static inline HO_HD uint32_t ho_priority_leaf(double td, double alpha)

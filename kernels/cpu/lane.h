@@ -27,7 +27,6 @@ enum {
     HO_SLOT_BLOCK = 32,      /* episode slots advanced together */
     HO_LEARN_ROWS_MAX = 512, /* rows of a learn block */
     HO_CHUNK = 8192,         /* parameters reduced and stepped together */
-    HO_RANK_SORT_EVERY = 64, /* updates between sorts of rank-based replay */
 };
 
 /* What follows from the cohort key alone. */

@@ -252,7 +252,7 @@ static ho_status launch(backtest_run *run, const run_slices *s, cudaStream_t str
         v.policy = e->policy;
         v.features = e->features;
         v.packed = e->packed;
-        v.exposure5 = e->exposure5;
+        v.lane = e->lane;
         v.state_columns = e->state_columns;
         v.market_columns = e->market_columns;
         v.shared_limit = e->shared_limit;

@@ -77,6 +77,42 @@ static __device__ int vote_decide(const ensemble_vote *v, int policy, int action
     return best;
 }
 
+/* Branching: the scores of the 45 composed actions, each the sum of its choices', in place of those
+ * of the choices; by a pass's warp. */
+static __device__ void compose_scores(const ho_branches *b, float *score)
+{
+    float sum[2] = {0.0f, 0.0f};
+    for (int i = 0; i < 2; i++) {
+        const int action = (int)threadIdx.x % 32 + 32 * i;
+        int32_t choice[HO_BRANCHES_MAX];
+        ho_branches_choice(b, action < HO_ACTIONS ? action : 0, choice);
+        for (int d = 0; d < b->count; d++) {
+            sum[i] += score[b->first[d] + choice[d]];
+        }
+    }
+    __syncwarp();
+    for (int i = 0; i < 2; i++) {
+        const int action = (int)threadIdx.x % 32 + 32 * i;
+        if (action < HO_ACTIONS) {
+            score[action] = sum[i];
+        }
+    }
+    __syncwarp();
+}
+
+/* The greedy composed action of a pass's scores, on every thread of its warp. */
+static __device__ __forceinline__ int32_t greedy_action(const ho_branches *b, const float *score)
+{
+    int32_t choice[HO_BRANCHES_MAX] = {0};
+#pragma unroll
+    for (int d = 0; d < HO_BRANCHES_MAX; d++) {
+        if (d < b->count) {
+            choice[d] = group_argmax<32>(score + b->first[d], NULL, b->size[d]);
+        }
+    }
+    return ho_branches_action(b, choice);
+}
+
 /* The portfolio columns of a pass into its state row, by its warp. */
 template <typename T>
 static __device__ __forceinline__ void warp_portfolio(const backtest_view &v, const pass_plan *p,
@@ -150,6 +186,9 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
         warp_portfolio(v, p, s, score, row[0]);
     }
     ensemble_vote vote;
+    const ho_branches *branches = &v.policy.branches;
+    const int candidates = branches->count > 1 ? (int)HO_ACTIONS : branches->outputs;
+    const float v_max = (float)v.lane[group.slots[0]].agent.v_max;
     for (int now = 0;; now ^= 1) {
         const bool live = exists && !s->done;
         if (!__syncthreads_or(live)) {
@@ -169,26 +208,32 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
                         ((const float *)(member + v.policy.bias_at))[i];
                 }
                 __syncthreads();
-                policy_scores<T, 1, false>(v.policy, plan, member, shared, held, now);
+                policy_scores<T, 1, false>(v.policy, plan, member, shared, held, now, NULL,
+                                           (float)v.lane[group.slots[k]].agent.v_max);
                 __syncthreads();
-                const int best = group_argmax<32>(score, NULL, v.policy.actions);
+                if (branches->count > 1) {
+                    compose_scores(branches, score);
+                }
+                const int best = group_argmax<32>(score, NULL, candidates);
                 if (owner && live) {
-                    vote_add(&vote, score, best, v.policy.actions);
+                    vote_add(&vote, score, best, candidates);
                 }
                 __syncthreads(); /* scores are read before the next member's */
             }
         } else {
-            policy_scores<T, 1, HELD>(v.policy, plan, packed, shared, held, now);
+            policy_scores<T, 1, HELD>(v.policy, plan, packed, shared, held, now, NULL, v_max);
         }
         asm volatile("cp.async.wait_group 0;" ::: "memory");
         __syncthreads();
         if (!live) {
             continue;
         }
-        const int best = ENSEMBLE ? 0 : group_argmax<32>(score, NULL, v.policy.actions);
+        int32_t action = ENSEMBLE ? 0 : greedy_action(branches, score);
         if (owner) {
-            const int choice = ENSEMBLE ? vote_decide(&vote, group.policy, v.policy.actions) : best;
-            const int action = v.exposure5 ? ho_action_from_exposure(choice) : choice;
+            if (ENSEMBLE) {
+                const int32_t choice = vote_decide(&vote, group.policy, candidates);
+                action = branches->count > 1 ? choice : ho_branches_action(branches, &choice);
+            }
             const ho_order order = ho_order_from_action(action);
             pass_step(s, p, &v.market, &order, action);
         }

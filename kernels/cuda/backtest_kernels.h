@@ -25,8 +25,9 @@ typedef struct backtest_view {
     ho_policy_net policy;
     ho_market_view market;
     const void *features;
-    const uint8_t *packed; /* [K, policy.bytes] */
-    int32_t exposure5, state_columns, market_columns;
+    const uint8_t *packed;      /* [K, policy.bytes] */
+    const ho_lane_device *lane; /* [K] */
+    int32_t state_columns, market_columns;
     const struct pass_plan *plan; /* [n] */
     struct pass_state *state;     /* [n] */
     const pass_block *block;      /* [blocks] of networks */

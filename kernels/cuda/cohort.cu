@@ -19,13 +19,7 @@ static ho_status check_key(const ho_cohort_key *key, ho_err *err)
     if (rc != HO_OK) {
         return rc;
     }
-    const int dqn = key->algorithm == HO_DQN;
-    const char *what = dqn && key->branching                     ? "agent.branching"
-                       : dqn && key->noisy                       ? "agent.noisy"
-                       : dqn && key->atoms > 1                   ? "agent.distributional"
-                       : dqn && key->replay != HO_REPLAY_UNIFORM ? "prioritised replay"
-                       : key->precision == HO_PRECISION_FP8      ? "precision fp8"
-                                                                 : NULL;
+    const char *what = key->precision == HO_PRECISION_FP8 ? "precision fp8" : NULL;
     if (what) {
         return ho_err_set(err, HO_EUNSUPPORTED,
                           "%s is not in the CUDA backend yet; train it on the CPU backend", what);
@@ -46,7 +40,8 @@ static ho_cohort_plan plan_memory(const cuda_backend *b, const ho_cohort_key *ke
                                   ho_device_net *net, int *fused)
 {
     *net = ho_device_net_of(key);
-    *fused = b->fused && key->algorithm == HO_DQN && ho_fused_fits(net, key->batch, key_bf16(key));
+    *fused = b->fused && key->algorithm == HO_DQN && key->replay == HO_REPLAY_UNIFORM &&
+             ho_fused_fits(net, key->batch, key_bf16(key));
     return ho_cohort_plan_of(key, net, key_bf16(key), *fused, capacity);
 }
 
@@ -113,6 +108,30 @@ static void fill_learn_view(cuda_cohort *c, const cuda_backend *b, const cuda_ma
     v->new_rows = (int32_t)(made < c->key.replay_capacity ? made : c->key.replay_capacity);
 }
 
+/* What only some forms have: priorities, noise. */
+static void fill_form_view(cuda_cohort *c)
+{
+    ho_learn_view *v = &c->learn;
+    ho_priority_view *p = &v->priority;
+    v->first_new = -1;
+    v->noise = (float *)slice(c, HO_SLICE_NOISE);
+    v->noisy_online = (float *)slice(c, HO_SLICE_NOISY_ONLINE);
+    v->noisy_target = (float *)slice(c, HO_SLICE_NOISY_TARGET);
+    p->shape = ho_priority_shape_of(&c->key);
+    p->leaf = (uint32_t *)slice(c, HO_SLICE_PRIORITY);
+    p->sum = (uint64_t *)slice(c, HO_SLICE_PRIORITY_SUM);
+    p->mass = (uint64_t *)slice(c, HO_SLICE_RANK_MASS);
+    p->rank_count = (uint32_t *)slice(c, HO_SLICE_RANK_COUNT);
+    for (int i = 0; i < 2; i++) {
+        p->rank_key[i] = (uint32_t *)slice(c, HO_SLICE_RANK_KEY0 + i);
+        p->rank_slot[i] = (int32_t *)slice(c, HO_SLICE_RANK_SLOT0 + i);
+    }
+    p->index = (int32_t *)slice(c, HO_SLICE_DRAW_INDEX);
+    p->weight = (float *)slice(c, HO_SLICE_DRAW_WEIGHT);
+    p->weight_part = (float *)slice(c, HO_SLICE_DRAW_PART);
+    p->td = (float *)slice(c, HO_SLICE_DRAW_TD);
+}
+
 static void fill_experience_view(cuda_cohort *c, const cuda_backend *b, const cuda_market *market)
 {
     ho_experience_view *v = &c->experience;
@@ -121,7 +140,6 @@ static void fill_experience_view(cuda_cohort *c, const cuda_backend *b, const cu
     v->lanes = c->capacity;
     v->episodes = c->key.episodes;
     v->steps = ho_epoch_steps(&c->key);
-    v->exposure5 = c->key.action_set == HO_ACTIONS_EXPOSURE5;
     v->state_columns = c->net.portfolio;
     v->market_columns = c->net.market;
     v->ring_words = HO_RING_WORDS_MAX;
@@ -226,6 +244,7 @@ static ho_status create_on_device(cuda_cohort *c, const cuda_backend *b, const c
              : rc;
     if (rc == HO_OK) {
         fill_learn_view(c, b, market, fused);
+        fill_form_view(c);
         fill_experience_view(c, b, market);
         fill_ppo_view(c);
         rc = clear_memory(c);
@@ -319,7 +338,7 @@ void ho_cuda_cohort_destroy(ho_cohort *cohort)
 static ho_status enqueue_dqn(cuda_cohort *c)
 {
     ho_status rc = ho_experience_store(&c->experience, c->stream);
-    rc = rc == HO_OK && c->learn.new_td ? ho_fused_new_td(&c->learn, c->stream) : rc;
+    rc = rc == HO_OK ? ho_learn_first_priorities(&c->learn, c->stream) : rc;
     const int updates = ho_epoch_updates(&c->key);
     for (int u = 0; u < updates && rc == HO_OK; u++) {
         rc = ho_learn_update(&c->learn, u, c->stream);

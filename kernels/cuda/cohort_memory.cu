@@ -37,6 +37,39 @@ static void portable_slices(ho_cohort_plan *m, const ho_device_net *net, size_t 
     }
     m->loss_parts = (int)((batch + HO_LOSS_ROWS - 1) / HO_LOSS_ROWS);
     m->norm_parts = ho_dense_gradient_tiles(net);
+    if (net->noisy) {
+        b[HO_SLICE_NOISE] = 2 * (size_t)net->noise_size * sizeof(float);
+        b[HO_SLICE_NOISY_ONLINE] = (size_t)net->means * sizeof(float);
+        b[HO_SLICE_NOISY_TARGET] = (size_t)net->means * sizeof(float);
+        m->norm_parts += ho_noise_parts(net);
+    }
+}
+
+/* Prioritised replay: the leaves, which outlive an epoch, and its work. */
+static void priority_slices(ho_cohort_plan *m, const ho_cohort_key *key)
+{
+    const ho_priority_shape s = ho_priority_shape_of(key);
+    const size_t capacity = (size_t)key->replay_capacity, batch = (size_t)key->batch;
+    size_t *b = m->lane_bytes;
+    if (s.kind == HO_REPLAY_UNIFORM) {
+        return;
+    }
+    b[HO_SLICE_PRIORITY] = (size_t)s.leaves * sizeof(uint32_t);
+    b[HO_SLICE_DRAW_INDEX] = batch * sizeof(int32_t);
+    b[HO_SLICE_DRAW_WEIGHT] = batch * sizeof(float);
+    b[HO_SLICE_DRAW_TD] = batch * sizeof(float);
+    b[HO_SLICE_DRAW_PART] = (size_t)s.draw_parts * sizeof(float);
+    if (s.kind == HO_REPLAY_PER) {
+        b[HO_SLICE_PRIORITY_SUM] = (size_t)s.blocks * sizeof(uint64_t);
+        return;
+    }
+    b[HO_SLICE_PRIORITY_SUM] = (size_t)s.tiles * sizeof(uint64_t);
+    b[HO_SLICE_RANK_MASS] = (size_t)s.mass_room * sizeof(uint64_t);
+    b[HO_SLICE_RANK_COUNT] = (size_t)s.tiles * HO_RANK_DIGITS * sizeof(uint32_t);
+    for (int i = 0; i < 2; i++) {
+        b[HO_SLICE_RANK_KEY0 + i] = capacity * sizeof(uint32_t);
+        b[HO_SLICE_RANK_SLOT0 + i] = capacity * sizeof(int32_t);
+    }
 }
 
 /* What PPO keeps of a rollout and of a minibatch. */
@@ -104,6 +137,7 @@ ho_cohort_plan ho_cohort_plan_of(const ho_cohort_key *key, const ho_device_net *
     if (key->curiosity) {
         b[HO_SLICE_CURIOSITY] = 3 * HO_CURIOSITY_SIZE * sizeof(float);
     }
+    priority_slices(&m, key);
     b[HO_SLICE_LOSS_PART] = ppo ? 0 : (size_t)m.loss_parts * sizeof(ho_loss_part);
     b[HO_SLICE_NORM_PART] = (size_t)m.norm_parts * sizeof(float);
     for (int i = 0; i < HO_SLICE_COUNT; i++) {

@@ -38,6 +38,7 @@ extern "C" {
     X(LEDGER)                                                                                      \
     X(MOMENTS)                                                                                     \
     X(SLOT_STAT)                                                                                   \
+    X(PRIORITY)                                                                                    \
     X(SAMPLE)                                                                                      \
     X(STATE)                                                                                       \
     X(HIDDEN1)                                                                                     \
@@ -62,7 +63,21 @@ extern "C" {
     X(PPO_LOG_P)                                                                                   \
     X(PPO_ADVANTAGE)                                                                               \
     X(PPO_BATCH)                                                                                   \
-    X(PPO_PART)
+    X(PPO_PART)                                                                                    \
+    X(PRIORITY_SUM)                                                                                \
+    X(RANK_MASS)                                                                                   \
+    X(RANK_KEY0)                                                                                   \
+    X(RANK_KEY1)                                                                                   \
+    X(RANK_SLOT0)                                                                                  \
+    X(RANK_SLOT1)                                                                                  \
+    X(RANK_COUNT)                                                                                  \
+    X(DRAW_INDEX)                                                                                  \
+    X(DRAW_WEIGHT)                                                                                 \
+    X(DRAW_PART)                                                                                   \
+    X(DRAW_TD)                                                                                     \
+    X(NOISE)                                                                                       \
+    X(NOISY_ONLINE)                                                                                \
+    X(NOISY_TARGET)
 
 typedef enum ho_cohort_slice {
 #define HO_COHORT_SLICE_ENUM(id) HO_SLICE_##id,

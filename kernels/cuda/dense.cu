@@ -5,6 +5,7 @@
 #include "kernels/cuda/dense_tile.cuh"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/learn.h"
+#include "kernels/cuda/sampling.cuh"
 
 enum { FORWARD_M = 128, BACKWARD_M = 64, GRADIENT_M = 64 };
 
@@ -35,25 +36,33 @@ static __device__ __forceinline__ float as_float(bf16 x)
     return __bfloat162float(x);
 }
 
-/* The matrices of a lane in the type of the products. */
-template <typename T>
-static __device__ __forceinline__ const T *matrices(const ho_learn_view &v, int k, bool target);
-
-template <>
-__device__ __forceinline__ const float *matrices<float>(const ho_learn_view &v, int k, bool target)
+/* The float32 parameters that layer l computes with. */
+static __device__ __forceinline__ const float *parameters(const ho_learn_view &v, int k,
+                                                          bool target, int l)
 {
+    if (v.net.noisy && l >= HO_NOISY_LAYERS) {
+        return (target ? v.noisy_target : v.noisy_online) + (size_t)k * v.net.means;
+    }
     return (target ? v.target : v.online) + (size_t)k * v.net.params;
 }
 
+/* The matrices of a lane in the type of the products. */
+template <typename T>
+static __device__ __forceinline__ const T *matrices(const ho_learn_view &v, int k, bool target,
+                                                    int l);
+
 template <>
-__device__ __forceinline__ const bf16 *matrices<bf16>(const ho_learn_view &v, int k, bool target)
+__device__ __forceinline__ const float *matrices<float>(const ho_learn_view &v, int k, bool target,
+                                                        int l)
 {
-    return (const bf16 *)(target ? v.target_copy : v.online_copy) + (size_t)k * v.net.weights;
+    return parameters(v, k, target, l);
 }
 
-static __device__ __forceinline__ bool lane_learns(const ho_learn_view &v, int k)
+template <>
+__device__ __forceinline__ const bf16 *matrices<bf16>(const ho_learn_view &v, int k, bool target,
+                                                      int)
 {
-    return v.lane[k].learning && v.lane[k].guard == 0;
+    return (const bf16 *)(target ? v.target_copy : v.online_copy) + (size_t)k * v.net.weights;
 }
 
 /* grid (out / 64, passes * row tiles, lanes) */
@@ -64,7 +73,7 @@ static __global__ void __launch_bounds__(TILE_THREADS)
     typedef tile<T, FORWARD_M> shape;
     extern __shared__ __align__(128) char shared[];
     const int k = (int)blockIdx.z;
-    if (!lane_learns(v, k)) {
+    if (!ho_lane_takes_part(v, k)) {
         return;
     }
     const ho_device_dense layer = v.net.layer[l];
@@ -80,9 +89,9 @@ static __global__ void __launch_bounds__(TILE_THREADS)
                         : (const T *)v.hidden[l == 0 ? 0 : l - 1] +
                               ((size_t)k * v.passes + pass) * rows * layer.in;
     const operand<T> a = {x, layer.in, row0, v.batch, layer.in};
-    const operand<T> b = {matrices<T>(v, k, target) + layer.weight, layer.in, column0, layer.out,
+    const operand<T> b = {matrices<T>(v, k, target, l) + layer.weight, layer.in, column0, layer.out,
                           layer.in};
-    const float *bias = (target ? v.target : v.online) + (size_t)k * v.net.params + layer.bias;
+    const float *bias = parameters(v, k, target, l) + layer.bias;
     typename shape::accumulator acc;
     shape::template multiply<true, true>(acc, a, b, shared, [](const T *, int, int) {});
     const size_t first = ((size_t)k * v.passes + pass) * rows * layer.out;
@@ -110,7 +119,7 @@ static __global__ void __launch_bounds__(TILE_THREADS)
     typedef tile<T, BACKWARD_M> shape;
     extern __shared__ __align__(128) char shared[];
     const int k = (int)blockIdx.z;
-    if (!lane_learns(v, k)) {
+    if (!ho_lane_takes_part(v, k)) {
         return;
     }
     const ho_device_dense layer = v.net.layer[l];
@@ -121,8 +130,9 @@ static __global__ void __launch_bounds__(TILE_THREADS)
                       : (const T *)v.d_hidden[l == HO_DEVICE_LAYERS - 1 ? 0 : l] +
                             (size_t)k * rows * layer.out;
     const operand<T> a = {dy, layer.out, row0, v.batch, layer.out};
-    const operand<T> b = {matrices<T>(v, k, false) + layer.weight, layer.in, column0, layer.in,
+    const operand<T> b = {matrices<T>(v, k, false, l) + layer.weight, layer.in, column0, layer.in,
                           layer.out};
+    const float scale = l == HO_NOISY_LAYERS ? v.net.trunk_scale : 1.0f;
     typename shape::accumulator acc;
     shape::template multiply<true, false>(acc, a, b, shared, [](const T *, int, int) {});
     const T *h = (const T *)v.hidden[l - 1] + (size_t)k * v.passes * rows * layer.in;
@@ -133,6 +143,8 @@ static __global__ void __launch_bounds__(TILE_THREADS)
             return;
         }
         const size_t at = (size_t)row * layer.in + column;
+        g0 *= scale;
+        g1 *= scale;
         store2(dx + at, as_float(h[at]) > 0.0f ? g0 : LEAKY_SLOPE * g0,
                as_float(h[at + 1]) > 0.0f ? g1 : LEAKY_SLOPE * g1);
     });
@@ -172,7 +184,7 @@ static __global__ void __launch_bounds__(TILE_THREADS)
     typedef tile<T, GRADIENT_M> shape;
     extern __shared__ __align__(128) char shared[];
     const int k = (int)blockIdx.y;
-    if (!lane_learns(v, k)) {
+    if (!ho_lane_takes_part(v, k)) {
         return;
     }
     int l = 0, at = (int)blockIdx.x;

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stddef.h>
 
+#include "kernels/agents/branches.h"
 #include "kernels/agents/explore.h"
 #include "kernels/agents/value.h"
 #include "kernels/cuda/device.h"
@@ -28,8 +29,9 @@ static __global__ void epoch_open(const __grid_constant__ ho_experience_view v)
         return;
     }
     const ho_agent_config *agent = &lane->agent;
-    lane->epsilon =
-        ho_epsilon(agent->eps_start, agent->eps_end, agent->eps_share, lane->epoch, agent->epochs);
+    lane->epsilon = v.policy.noise_size ? 0.0
+                                        : ho_epsilon(agent->eps_start, agent->eps_end,
+                                                     agent->eps_share, lane->epoch, agent->epochs);
     lane->has_bonus = agent->count_bonus > 0.0;
     for (int i = 0; i < HO_ACTIONS; i++) {
         lane->bonus[i] = lane->has_bonus ? ho_count_bonus(agent->count_bonus, lane->count[i]) : 0;
@@ -115,7 +117,7 @@ static __global__ void __launch_bounds__(STORE_THREADS)
     ho_replay_record r;
     r.bar = first->bar;
     r.next_bar = at->bar + 1;
-    r.action = first->choice;
+    r.action = first->action;
     r.reward = (float)sum.reward;
     r.discount = at->terminal ? 0.0f : (float)sum.discount;
     r.pad = 0;
@@ -197,7 +199,11 @@ static __global__ void __launch_bounds__(EPOCH_THREADS)
         atomicAdd(&counter[ORDER + action / 3 % 3], 1);
         atomicAdd(&counter[URGENCY + action % 3], 1);
         atomicAdd(&counter[ENDED + at->end], 1);
-        atomicAdd(&counter[COUNT + at->choice], 1);
+        int32_t choice[HO_BRANCHES_MAX];
+        ho_branches_choice(&v.policy.branches, action, choice);
+        for (int d = 0; d < v.policy.branches.count; d++) {
+            atomicAdd(&counter[COUNT + v.policy.branches.first[d] + choice[d]], 1);
+        }
         for (int i = 0; i < at->exit_count; i++) {
             atomicAdd(&counter[EXITS + at->exit_reason[i]], 1);
         }

@@ -14,6 +14,7 @@
 
 #include "kernels/agents/explore.h"
 #include "kernels/cuda/curiosity_block.cuh"
+#include "kernels/cpu/init.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/policy_block.cuh"
 #include "kernels/cuda/sample_block.cuh"
@@ -26,34 +27,59 @@ template <int E> struct experience_block {
     int32_t bar[E]; /* row of the features of each slot's state; -1: idle */
 };
 
-/* The composed action of an output. */
-static __device__ __forceinline__ int composed_action(int choice, int exposure5)
-{
-    return exposure5 ? ho_action_from_exposure(choice) : choice;
-}
-
-/* The output chosen: held, random and then held, or the best. */
+/* The choice of one branch: held, random and then held, or the best. */
 static __device__ __forceinline__ int choose(const ho_lane_device *lane, ho_slot_device *s,
-                                             int best, int actions, uint32_t step, uint32_t slot)
+                                             int branch, int best, int choices, uint32_t step,
+                                             uint32_t slot)
 {
-    if (s->hold_left > 0) {
-        s->hold_left--;
-        return s->hold_choice;
+    if (s->hold_left[branch] > 0) {
+        s->hold_left[branch]--;
+        return s->hold_choice[branch];
     }
     const double epsilon = lane->epsilon;
     if (epsilon > 0.0) {
         const uint32_t *key = lane->env.key;
         const uint32_t epoch = (uint32_t)lane->epoch;
-        const ho_rng4 r = ho_rng(key, step, slot, epoch, HO_RNG_EPSILON, 0);
+        const ho_rng4 r = ho_rng(key, step, slot, epoch, HO_RNG_EPSILON, (uint32_t)branch);
         if (ho_rng_double(r.v[0], r.v[1]) < epsilon) {
-            const ho_rng4 a = ho_rng(key, step, slot, epoch, HO_RNG_ACTION, 0);
-            s->hold_choice = (int32_t)ho_rng_below(a.v[0], (uint32_t)actions);
-            s->hold_left =
+            const ho_rng4 a = ho_rng(key, step, slot, epoch, HO_RNG_ACTION, (uint32_t)branch);
+            s->hold_choice[branch] = (int32_t)ho_rng_below(a.v[0], (uint32_t)choices);
+            s->hold_left[branch] =
                 ho_hold_length(lane->agent.explore_hold, ho_rng_double(r.v[2], r.v[3])) - 1;
-            return s->hold_choice;
+            return s->hold_choice[branch];
         }
     }
     return best;
+}
+
+/* The composed action of every branch's choice, on the owner where `wanted`. All threads of the
+ * warp take part; bonus NULL: none. */
+template <int S>
+static __device__ __forceinline__ int
+group_choose(const ho_branches &b, const ho_lane_device *lane, ho_slot_device *s,
+             const float *score, const float *bonus, bool wanted, uint32_t step, uint32_t slot)
+{
+    int32_t choice[HO_BRANCHES_MAX] = {0};
+#pragma unroll
+    for (int d = 0; d < HO_BRANCHES_MAX; d++) { /* unrolled: choice stays in registers */
+        if (d >= b.count) {
+            break;
+        }
+        choice[d] =
+            group_argmax<S>(score + b.first[d], bonus ? bonus + b.first[d] : NULL, b.size[d]);
+        if (wanted) {
+            choice[d] = choose(lane, s, d, choice[d], b.size[d], step, slot);
+        }
+    }
+    return wanted ? ho_branches_action(&b, choice) : 0;
+}
+
+static __device__ __forceinline__ void forget_held(ho_slot_device *s)
+{
+    for (int d = 0; d < HO_BRANCHES_MAX; d++) {
+        s->hold_left[d] = 0;
+        s->hold_choice[d] = 0;
+    }
 }
 
 /* A slot's portfolio columns: the owner writes quotients into the slot's score row, the group's
@@ -83,10 +109,9 @@ group_portfolio(const ho_experience_view &v, const ho_env_lane *env, const ho_sl
 
 /* The owner's part of a step's record; the portfolio columns are the group's. */
 static __device__ __forceinline__ void record_step(ho_trace_step *trace, int32_t bar, int action,
-                                                   int choice, const ho_step_out *out)
+                                                   const ho_step_out *out)
 {
-    const uint32_t flags0 =
-        (uint32_t)action | (uint32_t)choice << 8 | 1u << 16 | (uint32_t)out->end << 24;
+    const uint32_t flags0 = (uint32_t)action | 1u << 16 | (uint32_t)out->end << 24;
     const uint32_t flags1 = (uint32_t)out->terminal | (uint32_t)out->exit_count << 8 |
                             (uint32_t)(out->exit_count > 0 ? out->exit_reason[0] : 0) << 16 |
                             (uint32_t)(out->exit_count > 1 ? out->exit_reason[1] : 0) << 24;
@@ -140,6 +165,8 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
     const uint32_t epoch = (uint32_t)lane->epoch;
     const float *bonus = lane->has_bonus ? lane->bonus : NULL;
     const double *sigma = block->env.sigma;
+    float *noise = !HELD && v.policy.noise_size > 0 ? (float *)(shared + plan.noise) : NULL;
+    const float v_max = (float)lane->agent.v_max;
     float *score = (float *)(shared + plan.score) + e * SCORE_PITCH;
     T *const row[2] = {(T *)(shared + plan.state[0]) + e * STATE_PITCH,
                        (T *)(shared + plan.state[1]) + e * STATE_PITCH};
@@ -155,8 +182,7 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
         *s = v.slot[at];
         ho_env_epoch_begin(&block->env, &v.market, &s->env, (uint32_t)n, epoch, ledger);
         if (s->env.steps == 0) {
-            s->hold_left = 0;
-            s->hold_choice = 0;
+            forget_held(s);
         }
         block->bar[e] = s->env.t;
     }
@@ -185,20 +211,20 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
             group_touch<S>(v.market, sigma, block->bar[e] + 1);
         }
         asm volatile("cp.async.commit_group;" ::: "memory");
-        policy_scores<T, NT, HELD>(v.policy, plan, packed, shared, held, now);
+        if (noise) {
+            policy_noise(v.policy, noise, lane->env.key, (uint32_t)step, epoch, HO_NOISE_ACT);
+        }
+        policy_scores<T, NT, HELD>(v.policy, plan, packed, shared, held, now, noise, v_max);
         asm volatile("cp.async.wait_group 0;" ::: "memory");
-        __syncthreads();            /* scores */
-        int action = 0, choice = 0; /* of the owner */
+        __syncthreads(); /* scores */
+        int action = 0;  /* of the owner */
         if (v.samples) {
             const sample_at draw = {block->env.key, (uint32_t)step, (uint32_t)n, epoch,
                                     HO_RNG_ACTION};
             action = group_sample<S>(v.policy.branches, draw, score, active);
         } else {
-            const int best = group_argmax<S>(score, bonus, v.policy.actions);
-            if (owner && active) {
-                choice = choose(lane, s, best, v.policy.actions, (uint32_t)step, (uint32_t)n);
-                action = composed_action(choice, v.exposure5);
-            }
+            action = group_choose<S>(v.policy.branches, lane, s, score, bonus, owner && active,
+                                     (uint32_t)step, (uint32_t)n);
         }
         float surprise = 0.0f;
         if (curious) {
@@ -217,7 +243,7 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
             const int32_t bar = s->env.t;
             const ho_order order = ho_order_from_action(action);
             ho_env_step(&block->env, &v.market, &s->env, ring, &order, surprise, ledger, &out);
-            record_step(trace, bar, action, choice, &out);
+            record_step(trace, bar, action, &out);
             active_steps++;
             if (kelly) {
                 ho_moments_add_closed(&block->env.config, &v.moments[at], ledger);
@@ -241,8 +267,7 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
             before[i] = after[i];
         }
         if (owner && active && out.end != HO_END_NONE) {
-            s->hold_left = 0;
-            s->hold_choice = 0;
+            forget_held(s);
             ho_env_next(&block->env, &v.market, &s->env, &out, (uint32_t)step + 1, (uint32_t)n,
                         epoch, ledger);
         }

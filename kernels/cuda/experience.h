@@ -34,7 +34,6 @@ typedef struct ho_experience_view {
     ho_policy_net policy;
     ho_market_view market;
     int32_t lanes, episodes, steps; /* K, N, L */
-    int32_t exposure5;              /* the action set has 5 choices */
     int32_t samples;                /* PPO: actions are drawn from the policy */
     int32_t state_columns;          /* portfolio columns of a state */
     int32_t market_columns;         /* F */

@@ -88,13 +88,18 @@ static int block_maps(const ho_device_net *net, block_map *out)
     out[n++] = {HO_LAYER_MAIN1, 3, 0, 0};
     if (net->dueling) {
         out[n++] = {HO_LAYER_VALUE0, 2, net->half[2], net->separate ? net->half[1] : 0};
-        out[n++] = {HO_LAYER_VALUE1, 3, net->actions, net->half[2]};
+        out[n++] = {HO_LAYER_VALUE1, 3, net->values, net->half[2]};
     }
     if (net->separate) {
         out[n++] = {HO_LAYER_VALUE_TRUNK0, 0, net->half[0], 0};
         out[n++] = {HO_LAYER_VALUE_TRUNK1, 1, net->half[1], net->half[0]};
     }
     return n;
+}
+
+static void move_floats(float *device, float *flat, int n, int to_device)
+{
+    memcpy(to_device ? device : flat, to_device ? flat : device, (size_t)n * sizeof(float));
 }
 
 /* to_device: flat -> device (padding zero), else device -> flat. */
@@ -109,11 +114,18 @@ static void map_parameters(const cuda_cohort *c, float *device, float *flat, int
         const ho_layer_layout *from = &c->layout.layer[map[i].layer_id];
         const ho_device_dense *to = &c->net.layer[map[i].layer];
         for (int row = 0; row < from->out; row++) {
-            float *d = device + to->weight + (size_t)(map[i].row + row) * to->in + map[i].column;
-            float *f = flat + from->weight + (size_t)row * from->in;
-            float *d_bias = device + to->bias + map[i].row + row, *f_bias = flat + from->bias + row;
-            memcpy(to_device ? d : f, to_device ? f : d, (size_t)from->in * sizeof(float));
-            *(to_device ? d_bias : f_bias) = to_device ? *f_bias : *d_bias;
+            const int weight = to->weight + (map[i].row + row) * to->in + map[i].column;
+            const int bias = to->bias + map[i].row + row;
+            move_floats(device + weight, flat + from->weight + (size_t)row * from->in, from->in,
+                        to_device);
+            move_floats(device + bias, flat + from->bias + row, 1, to_device);
+            if (from->noisy) {
+                move_floats(device + weight + ho_device_net_sigma_weight(&c->net),
+                            flat + from->weight_sigma + (size_t)row * from->in, from->in,
+                            to_device);
+                move_floats(device + bias + ho_device_net_sigma_bias(&c->net),
+                            flat + from->bias_sigma + row, 1, to_device);
+            }
         }
     }
 }
@@ -230,6 +242,7 @@ ho_status ho_cuda_lane_start(ho_cohort *cohort, int slot, const ho_lane_config *
     }
     map_parameters(c, w.device, w.flat, 1);
     rc = put_fresh_weights(c, slot, w.device, lane.env.key);
+    rc = rc == HO_OK ? zero(c, HO_SLICE_PRIORITY, slot) : rc;
     rc = rc == HO_OK ? put_fresh_slots(c, slot) : rc;
     rc = rc == HO_OK ? put_lane(c, slot, &lane) : rc;
     rc = rc == HO_OK ? refresh(c, slot) : rc;
@@ -420,7 +433,7 @@ ho_status ho_cuda_lane_set_agent(ho_cohort *cohort, int slot, const ho_agent_con
 
 /* ---- checkpoints ---- */
 
-enum { STATE_VERSION = 1 };
+enum { STATE_VERSION = 2 };
 static const char state_magic[8] = "HOCUDA\n";
 
 typedef struct state_header {
@@ -447,13 +460,19 @@ static const int state_slices[] = {HO_SLICE_ONLINE,  HO_SLICE_TARGET,  HO_SLICE_
                                    HO_SLICE_LEDGER,  HO_SLICE_MOMENTS, HO_SLICE_CURIOSITY};
 enum { STATE_SLICES = sizeof state_slices / sizeof state_slices[0] };
 
+/* Of a transition's priority. */
+static size_t leaf_bytes(const cuda_cohort *c)
+{
+    return c->learn.priority.leaf ? sizeof(uint32_t) : 0;
+}
+
 static size_t state_size(const cuda_cohort *c, int fill)
 {
     size_t bytes = sizeof(state_header) + sizeof(ho_lane_device);
     for (int i = 0; i < STATE_SLICES; i++) {
         bytes += c->memory.lane_bytes[state_slices[i]];
     }
-    return bytes + (size_t)fill * sizeof(ho_replay_record);
+    return bytes + (size_t)fill * (sizeof(ho_replay_record) + leaf_bytes(c));
 }
 
 ho_status ho_cuda_lane_save(ho_cohort *cohort, int slot, int replay, void **blob, size_t *size,
@@ -499,6 +518,9 @@ ho_status ho_cuda_lane_save(ho_cohort *cohort, int slot, int replay, void **blob
     rc = rc == HO_OK ? get(c, HO_SLICE_REPLAY, slot, at,
                            (size_t)lane.replay_fill * sizeof(ho_replay_record))
                      : rc;
+    at += (size_t)lane.replay_fill * sizeof(ho_replay_record);
+    rc = rc == HO_OK ? get(c, HO_SLICE_PRIORITY, slot, at, (size_t)lane.replay_fill * leaf_bytes(c))
+                     : rc;
     if (rc != HO_OK) {
         free(all);
         return ho_cuda_leave(backend_of(c), rc, err);
@@ -510,7 +532,7 @@ ho_status ho_cuda_lane_save(ho_cohort *cohort, int slot, int replay, void **blob
     return HO_OK;
 }
 
-/* Indices that kernels will follow. */
+/* Indices that kernels will follow, and proportional leaves, which are never 0. */
 static ho_status check_state(const cuda_cohort *c, const ho_lane_config *config,
                              const state_header *header, const unsigned char *body, ho_err *err)
 {
@@ -531,7 +553,10 @@ static ho_status check_state(const cuda_cohort *c, const ho_lane_config *config,
                 bad |=
                     e->category_count[k] < 0 || e->category_count[k] > config->env.diversity_window;
             }
-            bad |= s.hold_choice < 0 || s.hold_choice >= c->net.actions;
+            for (int d = 0; d < HO_BRANCHES_MAX; d++) {
+                bad |= s.hold_choice[d] < 0 ||
+                       (s.hold_choice[d] > 0 && s.hold_choice[d] >= c->net.branches.size[d]);
+            }
         }
         at += bytes;
     }
@@ -540,7 +565,13 @@ static ho_status check_state(const cuda_cohort *c, const ho_lane_config *config,
         ho_replay_record r;
         memcpy(&r, body + at + (size_t)i * sizeof r, sizeof r);
         bad |= r.bar < 0 || r.bar >= T || r.next_bar < 0 || r.next_bar >= T || r.action < 0 ||
-               r.action >= c->net.actions;
+               r.action >= HO_ACTIONS;
+    }
+    at += (size_t)header->fill * sizeof(ho_replay_record);
+    for (int i = 0; c->key.replay == HO_REPLAY_PER && i < header->fill; i++) {
+        uint32_t leaf;
+        memcpy(&leaf, body + at + (size_t)i * sizeof leaf, sizeof leaf);
+        bad |= leaf == 0;
     }
     return bad ? ho_err_set(err, HO_EINVAL,
                             "checkpoint: does not fit this lane's window or environment")
@@ -612,6 +643,10 @@ ho_status ho_cuda_lane_restore(ho_cohort *cohort, int slot, const ho_lane_config
     rc = rc == HO_OK
              ? put(c, HO_SLICE_REPLAY, slot, at, (size_t)header.fill * sizeof(ho_replay_record))
              : rc;
+    at += (size_t)header.fill * sizeof(ho_replay_record);
+    rc = rc == HO_OK ? zero(c, HO_SLICE_PRIORITY, slot) : rc;
+    rc =
+        rc == HO_OK ? put(c, HO_SLICE_PRIORITY, slot, at, (size_t)header.fill * leaf_bytes(c)) : rc;
     rc = rc == HO_OK ? put_lane(c, slot, &lane) : rc;
     rc = rc == HO_OK ? refresh(c, slot) : rc;
     if (rc == HO_OK) {

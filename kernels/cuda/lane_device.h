@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "kernels/agent_config.h"
+#include "kernels/agents/branches.h"
 #include "kernels/env/kelly.h"
 #include "kernels/env/lane.h"
 #include "kernels/env/state.h"
@@ -28,21 +29,21 @@ typedef struct ho_update_sums {
 
 typedef struct ho_lane_device {
     ho_agent_config agent;
-    ho_env_lane env;           /* its sigma is a device pointer */
-    int32_t active;            /* the slot holds a lane that runs */
-    int32_t learning;          /* its replay holds learn_start transitions: this epoch updates */
-    int32_t guard;             /* ho_guard_reason; not 0: masked */
-    int32_t small_gradients;   /* updates in a row with a norm below grad_floor */
-    int64_t guard_update;      /* updates done when it tripped */
-    int64_t updates;           /* gradient steps done */
-    int64_t total_updates;     /* of the trial, for the schedules */
-    int32_t epoch;             /* epochs done */
-    int32_t replay_head;       /* slot of the next transition */
-    int32_t replay_fill;       /* whole transitions in the ring */
-    int32_t stored_before;     /* the head before this epoch's transitions */
-    int32_t stored;            /* transitions of this epoch in the ring, the newest before the head */
-    double epsilon;            /* of this epoch */
-    ho_moments kelly;          /* closed trades of all epochs so far */
+    ho_env_lane env;         /* its sigma is a device pointer */
+    int32_t active;          /* the slot holds a lane that runs */
+    int32_t learning;        /* its replay holds learn_start transitions: this epoch updates */
+    int32_t guard;           /* ho_guard_reason; not 0: masked */
+    int32_t small_gradients; /* updates in a row with a norm below grad_floor */
+    int64_t guard_update;    /* updates done when it tripped */
+    int64_t updates;         /* gradient steps done */
+    int64_t total_updates;   /* of the trial, for the schedules */
+    int32_t epoch;           /* epochs done */
+    int32_t replay_head;     /* slot of the next transition */
+    int32_t replay_fill;     /* whole transitions in the ring */
+    int32_t stored_before;   /* the head before this epoch's transitions */
+    int32_t stored;          /* transitions of this epoch in the ring, the newest before the head */
+    double epsilon;          /* of this epoch */
+    ho_moments kelly;        /* closed trades of all epochs so far */
     int64_t count[HO_ACTIONS]; /* uses of each output, for the bonus */
     float bonus[HO_ACTIONS];   /* of this epoch */
     int32_t has_bonus;
@@ -62,9 +63,9 @@ typedef struct ho_update_gate {
  * 96 bytes; both states would be 480. */
 typedef struct ho_replay_record {
     int32_t bar, next_bar; /* rows of the feature tensor */
-    int32_t action;
-    float reward;   /* n-step */
-    float discount; /* gamma^m * (1 - terminal) */
+    int32_t action;        /* composed */
+    float reward;          /* n-step */
+    float discount;        /* gamma^m * (1 - terminal) */
     int32_t pad;
     float portfolio[HO_PORTFOLIO_FEATURES];
     float next_portfolio[HO_PORTFOLIO_FEATURES];
@@ -75,8 +76,8 @@ typedef struct ho_trace_step {
     int32_t bar; /* of the state */
     float reward;
     double ret;
-    uint8_t action;                     /* composed */
-    uint8_t choice;                     /* the network's output that was chosen */
+    uint8_t action; /* composed */
+    uint8_t pad;
     uint8_t valid;                      /* 0: the slot was idle */
     uint8_t end, terminal;              /* ho_episode_end */
     uint8_t exit_count, exit_reason[2]; /* an order and a barrier in one bar at most */
@@ -87,7 +88,8 @@ typedef struct ho_trace_step {
 /* What an episode slot keeps between steps and epochs. */
 typedef struct ho_slot_device {
     ho_env env;
-    int32_t hold_left, hold_choice; /* a random action that is held */
+    int32_t hold_left[HO_BRANCHES_MAX]; /* bars a random choice is still held, by branch */
+    int32_t hold_choice[HO_BRANCHES_MAX];
 } ho_slot_device;
 
 /* The part of a sampled transition that the td error needs. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The gradient step of double dueling DQN for all lanes of a cohort: sample, forward, td error,
- * backward, weight gradients, gate (norm, guard, schedule), Adam and target.
+ * The gradient step of DQN for all lanes of a cohort: sample, forward, td error, backward, weight
+ * gradients, gate (norm, guard, schedule), Adam and target, new priorities.
  *
- * The portable path runs it layer by layer (learn_rows.cu, dense.cu); on sm_90a fused kernels
- * replace everything between the sample and the gate (fused_*.cu). Both leave float32 gradients in
+ * The portable path runs it layer by layer (learn_rows.cu, learn_atoms.cu, noise.cu, dense.cu) for
+ * every form of DQN; on sm_90a, for double dueling DQN with uniform replay, fused kernels replace
+ * everything between the sample and the gate (fused_*.cu). Both leave float32 gradients in
  * `gradient` and share gate and Adam (update.cu), so the state of a lane has one layout.
  * Launchers return at once; nothing here synchronises or allocates. */
 #ifndef HO_CUDA_LEARN_H
@@ -15,6 +16,7 @@
 
 #include "kernels/cuda/lane_device.h"
 #include "kernels/cuda/device_net.h"
+#include "kernels/cuda/priority.h"
 #include "study/status.h"
 
 #ifdef __cplusplus
@@ -54,6 +56,8 @@ typedef struct ho_learn_view {
     int32_t processors; /* multiprocessors of the device */
     int32_t replay_capacity;
     int32_t loss_parts, norm_parts;
+    int32_t first_new;    /* -1: an update. Else the rows are this epoch's transitions from this one
+                             on, and only their td errors are wanted, as priorities */
     const void *features; /* [T bars, HO_STATE_PAD] of T; columns past F are 0 */
     ho_lane_device *lane;
     ho_update_gate *gate;
@@ -74,9 +78,14 @@ typedef struct ho_learn_view {
     void *d_hidden[HO_DEVICE_LAYERS - 1]; /* [K, B, width] of T */
     ho_loss_part *loss_part;              /* [K, loss_parts] */
     float *norm_part;                     /* [K, norm_parts] sums of squared gradients */
-    /* td errors of new experience; NULL where nothing reads them */
+    /* td errors of new experience; NULL where nothing reads them or where they go into the leaves
+     * at once, as on the portable path */
     float *new_td;    /* [K, new_rows] |td| of this epoch's transitions, in ring order */
     int32_t new_rows; /* most transitions an epoch leaves in the ring */
+    ho_priority_view priority;
+    /* noisy networks: draws of noise [K, 2, noise_size] (online, target) and, of the last two
+     * layers, this update's weights and biases [K, net.means]; the bf16 copies are of them, too */
+    float *noise, *noisy_online, *noisy_target;
 } ho_learn_view;
 
 /* Ring slot of the i-th of the transitions that the epoch stored. */
@@ -86,15 +95,19 @@ static inline HO_HD int32_t ho_new_slot(const ho_lane_device *lane, int32_t i, i
     return at < 0 ? at + capacity : at;
 }
 
-/* Number of gradient tiles of the portable path: its norm_parts. */
+/* Number of gradient tiles of the portable path, and of parts of the sigmas' gradient after them:
+ * its norm_parts. */
 int ho_dense_gradient_tiles(const ho_device_net *net);
+int ho_noise_parts(const ho_device_net *net);
 
 /* state, sample: draws the batch of update `update` (within the epoch) and gathers its rows. */
 ho_status ho_learn_gather(const ho_learn_view *v, int update, cudaStream_t stream);
 /* output of all passes, hidden. */
 ho_status ho_learn_forward(const ho_learn_view *v, cudaStream_t stream);
-/* d_output, loss_part. */
+/* d_output, loss_part; priority.td. */
 ho_status ho_learn_td(const ho_learn_view *v, cudaStream_t stream);
+/* The same with C51. */
+ho_status ho_learn_td_atoms(const ho_learn_view *v, cudaStream_t stream);
 /* d_hidden. */
 ho_status ho_learn_backward(const ho_learn_view *v, cudaStream_t stream);
 /* gradient, norm_part. */
@@ -105,6 +118,29 @@ ho_status ho_learn_gate(const ho_learn_view *v, cudaStream_t stream);
 ho_status ho_learn_adam(const ho_learn_view *v, cudaStream_t stream);
 /* Writes the bf16 copies of the lanes from online and target: after a start, import or restore. */
 ho_status ho_learn_copies(const ho_learn_view *v, int lane, cudaStream_t stream);
+
+/* ---- priorities; nothing with uniform replay ---- */
+
+/* The td errors of the epoch's new transitions become their leaves; then the sums. Once an epoch,
+ * before its updates. */
+ho_status ho_learn_first_priorities(const ho_learn_view *v, cudaStream_t stream);
+/* The leaves of new_td. */
+ho_status ho_priority_enter(const ho_learn_view *v, cudaStream_t stream);
+/* sum, mass: anew from the leaves. */
+ho_status ho_priority_open(const ho_learn_view *v, cudaStream_t stream);
+/* index, weight, weight_part; sorts by rank when it is due. */
+ho_status ho_priority_draw_batch(const ho_learn_view *v, int update, cudaStream_t stream);
+/* leaf and sum from priority.td of the update that was just applied. */
+ho_status ho_priority_write(const ho_learn_view *v, cudaStream_t stream);
+
+/* ---- noise; nothing without noisy layers ---- */
+
+/* noise, and with it noisy_online, noisy_target and the bf16 copies. */
+ho_status ho_noise_renew(const ho_learn_view *v, int update, cudaStream_t stream);
+/* The same of the mean weights. */
+ho_status ho_noise_none(const ho_learn_view *v, cudaStream_t stream);
+/* The sigmas' part of gradient and norm_part, from the weights' part. */
+ho_status ho_noise_gradient(const ho_learn_view *v, cudaStream_t stream);
 
 /* One whole update. */
 ho_status ho_learn_update(const ho_learn_view *v, int update, cudaStream_t stream);

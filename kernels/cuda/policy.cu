@@ -10,20 +10,34 @@ enum { PACK_THREADS = 256 };
 ho_policy_net ho_policy_net_of(const ho_device_net *net, int bf16)
 {
     ho_policy_net p = {};
+    const int whole = net->atoms > 1; /* the value head, too */
+    p.net = *net;
     p.branches = net->branches;
     p.actions = net->actions;
+    p.outputs = whole ? net->outputs : net->actions;
+    p.atoms = net->atoms;
+    p.noise_size = net->noise_size;
     p.bf16 = bf16;
     int at = 0;
     for (int l = 0; l < HO_DEVICE_LAYERS; l++) {
         ho_policy_layer *layer = &p.layer[l];
-        layer->in = l == 0 ? net->layer[0].in : net->half[l - 1];
-        layer->out = net->half[l];
+        const int noisy = net->noisy && l >= HO_NOISY_LAYERS;
+        layer->in = l == 0 || (l == 3 && whole) ? net->layer[l].in : net->half[l - 1];
+        layer->out = l == 2 && whole ? net->layer[l].out : net->half[l];
         layer->weight = net->layer[l].weight;
         layer->stride = net->layer[l].in;
         layer->bias_from = net->layer[l].bias;
+        layer->floats = noisy || !bf16;
         layer->matrix = at;
-        layer->matrix_bytes = layer->in * layer->out * (bf16 ? 2 : 4);
+        layer->matrix_bytes = layer->in * layer->out * (layer->floats ? 4 : 2);
         at += layer->matrix_bytes;
+        if (noisy) {
+            layer->sigma = at;
+            at += layer->matrix_bytes;
+        }
+        if (!layer->floats) {
+            p.fragment_bytes = at;
+        }
         if (l < HO_DEVICE_LAYERS - 1 && layer->out > p.hidden_max) {
             p.hidden_max = layer->out;
         }
@@ -32,10 +46,37 @@ ho_policy_net ho_policy_net_of(const ho_device_net *net, int bf16)
     for (int l = 0; l < HO_DEVICE_LAYERS; l++) {
         p.layer[l].bias = at;
         at += p.layer[l].out * 4;
+        if (p.layer[l].sigma) {
+            p.layer[l].sigma_bias = at;
+            at += p.layer[l].out * 4;
+        }
     }
     p.bias_bytes = at - p.bias_at;
     p.bytes = (at + 127) / 128 * 128;
     return p;
+}
+
+/* Which parameter the float at `byte` of a packed policy is. */
+static __device__ int float_parameter(const ho_policy_net &p, int byte)
+{
+    const int sigma_weight = ho_device_net_sigma_weight(&p.net);
+    const int sigma_bias = ho_device_net_sigma_bias(&p.net);
+    for (int l = 0; l < HO_DEVICE_LAYERS; l++) {
+        const ho_policy_layer &layer = p.layer[l];
+        const int first[2] = {layer.matrix, layer.sigma};
+        const int first_bias[2] = {layer.bias, layer.sigma_bias};
+        for (int sigma = 0; sigma < 1 + (layer.sigma != 0); sigma++) {
+            const int i = (byte - first[sigma]) / 4, b = (byte - first_bias[sigma]) / 4;
+            if (layer.floats && byte >= first[sigma] && i < layer.in * layer.out) {
+                return layer.weight + i % layer.out * layer.stride + i / layer.out +
+                       sigma * sigma_weight;
+            }
+            if (byte >= first_bias[sigma] && b < layer.out) {
+                return layer.bias_from + b + sigma * sigma_bias;
+            }
+        }
+    }
+    return 0; /* not reached: the floats are these and no others */
 }
 
 /* grid (blocks, lanes); one thread an output word: 8 weights of a fragment, or one float */
@@ -47,32 +88,21 @@ static __global__ void __launch_bounds__(PACK_THREADS)
     const float *w = parameters + (size_t)k * params;
     uint8_t *to = packed + (size_t)k * p.bytes;
     const int at = (int)(blockIdx.x * PACK_THREADS + threadIdx.x);
-    const int words = p.bf16 ? p.bias_at / 16 : p.bias_at / 4;
-    if (at >= words + p.bias_bytes / 4) {
-        return;
-    }
-    if (at >= words) {
-        const int byte = p.bias_at + (at - words) * 4;
-        for (int l = 0; l < HO_DEVICE_LAYERS; l++) {
-            const int i = (byte - p.layer[l].bias) / 4;
-            if (byte >= p.layer[l].bias && i < p.layer[l].out) {
-                *(float *)(to + byte) = w[p.layer[l].bias_from + i];
-            }
+    const int fragments = p.fragment_bytes / 16;
+    if (at >= fragments) {
+        const int byte = p.fragment_bytes + (at - fragments) * 4;
+        if (byte < p.bias_at + p.bias_bytes) {
+            *(float *)(to + byte) = w[float_parameter(p, byte)];
         }
         return;
     }
-    const int byte = at * (p.bf16 ? 16 : 4);
+    const int byte = at * 16;
     int l = 0;
     while (byte >= p.layer[l].matrix + p.layer[l].matrix_bytes) {
         l++;
     }
     const ho_policy_layer layer = p.layer[l];
     const float *from = w + layer.weight;
-    if (!p.bf16) {
-        const int i = (byte - layer.matrix) / 4;
-        *(float *)(to + byte) = from[(size_t)(i % layer.out) * layer.stride + i / layer.out];
-        return;
-    }
     const int word = (byte - layer.matrix) / 16, thread = word % 32;
     const int step = word / 32 % (layer.in / 16), tile = word / 32 / (layer.in / 16);
     const int g = thread / 4, t = thread % 4;
@@ -89,7 +119,8 @@ static __global__ void __launch_bounds__(PACK_THREADS)
 ho_status ho_policy_pack(const ho_policy_net *policy, const float *parameters, int params,
                          uint8_t *packed, int first, int lanes, cudaStream_t stream)
 {
-    const int items = policy->bias_at / (policy->bf16 ? 16 : 4) + policy->bias_bytes / 4;
+    const int items = policy->fragment_bytes / 16 +
+                      (policy->bias_at + policy->bias_bytes - policy->fragment_bytes) / 4;
     const dim3 grid((unsigned)((items + PACK_THREADS - 1) / PACK_THREADS), (unsigned)lanes);
     pack_policy<<<grid, PACK_THREADS, 0, stream>>>(*policy, parameters, params, packed, first);
     return ho_cuda_status(cudaGetLastError(), "pack_policy");

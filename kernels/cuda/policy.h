@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The acting network as the experience and backtest kernels read it. The greedy action needs only
  * the advantages (argmax of V + A - mean(A) is argmax of A), a sampled one only the policy, so the
- * value's units are left out. Four layers: state -> hidden1 -> hidden2 -> head -> actions.
+ * value's units are left out, but with C51, whose values are not linear in the outputs.
+ * Four layers: state -> hidden1 -> hidden2 -> head(s) -> outputs.
  *
  * bf16: matrices in the order of mma.sync A fragments, one 16-byte word a thread:
  *   word [(tile * k_steps + step) * 32 + thread]; tile = 16 outputs, step = 16 inputs. Row g of a
  *   tile is output 2 g, row g + 8 is output 2 g + 1, so that a thread's two results of a column
  *   are neighbours.
- * float32: matrices transposed, [in][out].
- * Then, in both, the biases as floats. Packed once an epoch from the float32 parameters. */
+ * float32: matrices transposed, [in][out]. So, whatever the precision, the last two layers of a
+ * noisy network: mean weights, then as many sigmas.
+ * Then the biases as floats, and of noisy layers their sigmas. Packed once an epoch from the
+ * float32 parameters. */
 #ifndef HO_CUDA_POLICY_H
 #define HO_CUDA_POLICY_H
 
@@ -28,13 +31,20 @@ typedef struct ho_policy_layer {
     int32_t bias;    /* byte offset of [out] floats */
     int32_t matrix_bytes;
     int32_t weight, stride, bias_from; /* in the parameter array: first weight, row length, bias */
+    int32_t floats;                    /* 1: transposed floats, 0: bf16 fragments */
+    int32_t sigma, sigma_bias;         /* byte offsets as matrix and bias; 0: not noisy */
 } ho_policy_layer;
 
 typedef struct ho_policy_net {
     ho_policy_layer layer[HO_DEVICE_LAYERS];
+    ho_device_net net;
     ho_branches branches;
-    int32_t actions; /* of all branches */
+    int32_t actions;    /* A: values a state, of all branches */
+    int32_t outputs;    /* rows of the last layer that are kept: A, with C51 all */
+    int32_t atoms;      /* 1 without C51 */
+    int32_t noise_size; /* 0: not noisy */
     int32_t bf16;
+    int32_t fragment_bytes;      /* of bf16 fragments, from the start; floats follow */
     int32_t bias_at, bias_bytes; /* all biases, contiguous */
     int32_t bytes;               /* of one packed policy; a multiple of 128 */
     int32_t hidden_max;          /* widest hidden layer */

@@ -7,13 +7,17 @@
  * the end: the same bits for every NT, hence for any number of states in a block.
  * Weights lie in shared memory as far as it reaches (policy_plan), else they are read through L2;
  * with HELD the second layer of a 256 x 256 trunk stays in registers over all steps.
- * float32: each thread owns outputs and sums inputs in order. */
+ * float32: each thread owns outputs and sums inputs in order.
+ * Noisy layers: in float32 whatever the precision, w + sigma * out * in as on the CPU.
+ * C51: the last layer's outputs go to `raw`, and from there the atoms' means to the scores. */
 #ifndef HO_CUDA_POLICY_BLOCK_CUH
 #define HO_CUDA_POLICY_BLOCK_CUH
 
 #include <cuda_bf16.h>
 #include <stdint.h>
 
+#include "kernels/agents/value.h"
+#include "kernels/cuda/noise.cuh"
 #include "kernels/cuda/policy.h"
 #include "kernels/env/market_view.h"
 
@@ -33,6 +37,8 @@ typedef struct policy_plan {
     int32_t hidden[2];                  /* [E][hidden_pitch] of T */
     int32_t hidden_pitch;               /* elements */
     int32_t score;                      /* [E][SCORE_PITCH] floats */
+    int32_t noise;                      /* [noise_size] floats */
+    int32_t raw, raw_pitch;             /* C51: [E][raw_pitch] floats, outputs and shifts */
     int32_t extra;                      /* the caller's */
     int32_t bytes;
     int32_t held; /* second layer in registers */
@@ -292,6 +298,119 @@ policy_layer_f32(const ho_policy_layer &layer, const float *weights, const float
     }
 }
 
+/* ---- noise ---- */
+
+/* One draw of noise into `noise`, by all threads. */
+static __device__ __forceinline__ void policy_noise(const ho_policy_net &p, float *noise,
+                                                    const uint32_t key[2], uint32_t step,
+                                                    uint32_t epoch, uint32_t user)
+{
+    for (int i = (int)threadIdx.x; i < p.noise_size; i += POLICY_THREADS) {
+        noise[i] = noise_entry(p.net, key, step, epoch, user, i);
+    }
+}
+
+static __device__ __forceinline__ float policy_float(float x)
+{
+    return x;
+}
+
+static __device__ __forceinline__ float policy_float(__nv_bfloat16 x)
+{
+    return __bfloat162float(x);
+}
+
+static __device__ __forceinline__ void policy_hidden(float *to, float x)
+{
+    *to = policy_leaky(x);
+}
+
+static __device__ __forceinline__ void policy_hidden(__nv_bfloat16 *to, float x)
+{
+    *to = __float2bfloat16(policy_leaky(x));
+}
+
+/* Layer 2 or 3 of a noisy network; noise NULL: the mean weights. Inputs and hidden outputs of type
+ * T, final outputs floats. */
+template <typename T, int NT, bool FINAL>
+static __device__ __forceinline__ void
+policy_layer_noisy(const ho_policy_net &p, const uint8_t *packed, const float *bias,
+                   const float *sigma_bias, const float *noise, const T *in, int in_pitch,
+                   void *out, int out_pitch)
+{
+    constexpr int L = FINAL ? 3 : 2;
+    const ho_policy_layer &layer = p.layer[L];
+    const float *weight = (const float *)(packed + layer.matrix);
+    const float *sigma = (const float *)(packed + layer.sigma);
+    for (int item = (int)threadIdx.x; item < layer.out * NT; item += POLICY_THREADS) {
+        const int unit = item % layer.out, e0 = item / layer.out * 8;
+        const float factor = noise ? noise_out(p.net, noise, L, unit) : 0.0f;
+        float acc[8];
+#pragma unroll
+        for (int e = 0; e < 8; e++) {
+            acc[e] = bias[unit] + sigma_bias[unit] * factor;
+        }
+        for (int i = 0; i < layer.in; i++) {
+            const size_t at = (size_t)i * layer.out + unit;
+            float w = __ldg(weight + at);
+            if (noise) {
+                w = fmaf(__ldg(sigma + at) * factor, noise_in(p.net, noise, L, unit, i), w);
+            }
+#pragma unroll
+            for (int e = 0; e < 8; e++) {
+                acc[e] = fmaf(w, policy_float(in[(e0 + e) * in_pitch + i]), acc[e]);
+            }
+        }
+#pragma unroll
+        for (int e = 0; e < 8; e++) {
+            if (!FINAL) {
+                policy_hidden((T *)out + (e0 + e) * out_pitch + unit, acc[e]);
+            } else if (unit < p.outputs) {
+                ((float *)out)[(e0 + e) * out_pitch + unit] = acc[e];
+            }
+        }
+    }
+}
+
+/* ---- C51 ---- */
+
+/* The mean of each choice's distribution: raw outputs -> scores. The states' groups of threads; the
+ * caller has a barrier before and after it. */
+template <int NT>
+static __device__ __forceinline__ void policy_atoms(const ho_policy_net &p, float *raw,
+                                                    int raw_pitch, float *score, float v_max)
+{
+    constexpr int S = POLICY_THREADS / (8 * NT); /* threads a state */
+    const int e = (int)threadIdx.x / S, sub = (int)threadIdx.x % S, atoms = p.atoms;
+    float *x = raw + e * raw_pitch, *shift = x + p.net.outputs;
+    for (int i = sub; i < p.branches.count * atoms; i += S) { /* value - mean, by branch, atom */
+        const int d = i / atoms, atom = i % atoms;
+        float sum = 0.0f;
+        for (int a = 0; a < p.branches.size[d]; a++) {
+            sum += x[(p.branches.first[d] + a) * atoms + atom];
+        }
+        shift[i] = p.net.dueling ? x[p.net.values + atom] - sum / (float)p.branches.size[d] : 0.0f;
+    }
+    __syncwarp();
+    const float delta = ho_c51_delta(v_max, atoms);
+    for (int a = sub; a < p.actions; a += S) {
+        const int d = p.branches.count == 1 || a < p.branches.first[1] ? 0
+                      : a < p.branches.first[2]                        ? 1
+                                                                       : 2;
+        const float *logit = x + a * atoms, *by = shift + d * atoms;
+        float top = logit[0] + by[0], sum = 0.0f, mean = 0.0f;
+        for (int i = 1; i < atoms; i++) {
+            top = fmaxf(top, logit[i] + by[i]);
+        }
+        for (int i = 0; i < atoms; i++) {
+            const float y = expf(logit[i] + by[i] - top);
+            sum += y;
+            mean += y * (-v_max + delta * (float)i);
+        }
+        score[e * SCORE_PITCH + a] = mean / sum;
+    }
+}
+
 /* ---- the whole network ---- */
 
 /* Loads resident weights, held registers and biases. Ends with a barrier. */
@@ -345,25 +464,44 @@ policy_layer_bf16(const ho_policy_net &p, const policy_plan &plan, const uint8_t
     if (FAST && plan.resident[l] >= 0) {
         policy_layer_fast<NT, STEPS, TW, false, FINAL>(p.layer[l].out / 16, at + plan.resident[l],
                                                        held, at + in, in_pitch, bias, out,
-                                                       out_pitch, p.actions);
+                                                       out_pitch, p.outputs);
     } else if (!FAST && plan.resident[l] >= 0) {
         policy_layer<NT, true, FINAL>(p.layer[l], weights, at + plan.resident[l], at + in, in_pitch,
-                                      bias, out, out_pitch, p.actions);
+                                      bias, out, out_pitch, p.outputs);
     } else {
         policy_layer<NT, false, FINAL>(p.layer[l], weights, 0, at + in, in_pitch, bias, out,
-                                       out_pitch, p.actions);
+                                       out_pitch, p.outputs);
     }
 }
 
-/* Scores of the E states in plan.state[now]. The caller has a barrier before and after it. */
+/* The last two layers of a noisy network, with a barrier between them. */
+template <typename T, int NT>
+static __device__ __forceinline__ void
+policy_noisy_heads(const ho_policy_net &p, const policy_plan &plan, const uint8_t *packed,
+                   uint8_t *shared, const float *noise, float *out, int out_pitch)
+{
+    T *h0 = (T *)(shared + plan.hidden[0]), *h1 = (T *)(shared + plan.hidden[1]);
+    const int pitch = plan.hidden_pitch;
+    const float *bias2 = policy_bias(p, plan, shared, 2), *bias3 = policy_bias(p, plan, shared, 3);
+    policy_layer_noisy<T, NT, false>(p, packed, bias2, bias2 + p.layer[2].out, noise, h1, pitch, h0,
+                                     pitch);
+    __syncthreads();
+    policy_layer_noisy<T, NT, true>(p, packed, bias3, bias3 + p.layer[3].out, noise, h0, pitch, out,
+                                    out_pitch);
+}
+
+/* Scores of the E states in plan.state[now]. The caller has a barrier before and after it.
+ * noise: this step's draw, or NULL for the mean weights; v_max: C51's support. */
 template <typename T, int NT, bool HELD>
 static __device__ __forceinline__ void
 policy_scores(const ho_policy_net &p, const policy_plan &plan, const uint8_t *packed,
-              uint8_t *shared, const policy_held &held, int now)
+              uint8_t *shared, const policy_held &held, int now, const float *noise, float v_max)
 {
     T *h0 = (T *)(shared + plan.hidden[0]), *h1 = (T *)(shared + plan.hidden[1]);
+    const bool distributional = !HELD && p.atoms > 1, noisy = !HELD && p.noise_size > 0;
     float *score = (float *)(shared + plan.score);
-    const int pitch = plan.hidden_pitch;
+    float *out = distributional ? (float *)(shared + plan.raw) : score;
+    const int pitch = plan.hidden_pitch, out_pitch = distributional ? plan.raw_pitch : SCORE_PITCH;
     if (sizeof(T) == 2) {
         policy_layer_bf16<NT, false, HELD, 4, 2>(p, plan, packed, shared, held, 0, plan.state[now],
                                                  STATE_PITCH, h0, pitch);
@@ -371,17 +509,19 @@ policy_scores(const ho_policy_net &p, const policy_plan &plan, const uint8_t *pa
         if (HELD) {
             policy_layer_fast<NT, 16, 2, true, false>(16, 0, held, policy_shared(h0), pitch,
                                                       policy_bias(p, plan, shared, 1), h1, pitch,
-                                                      p.actions);
+                                                      p.outputs);
         } else {
             policy_layer_bf16<NT, false, false, 16, 2>(p, plan, packed, shared, held, 1,
                                                        plan.hidden[0], pitch, h1, pitch);
         }
         __syncthreads();
-        policy_layer_bf16<NT, false, HELD, 16, 1>(p, plan, packed, shared, held, 2, plan.hidden[1],
-                                                  pitch, h0, pitch);
-        __syncthreads();
-        policy_layer_bf16<NT, true, HELD, 8, 1>(p, plan, packed, shared, held, 3, plan.hidden[0],
-                                                pitch, score, SCORE_PITCH);
+        if (!noisy) {
+            policy_layer_bf16<NT, false, HELD, 16, 1>(p, plan, packed, shared, held, 2,
+                                                      plan.hidden[1], pitch, h0, pitch);
+            __syncthreads();
+            policy_layer_bf16<NT, true, HELD, 8, 1>(p, plan, packed, shared, held, 3,
+                                                    plan.hidden[0], pitch, out, out_pitch);
+        }
     } else {
         const float *w[HO_DEVICE_LAYERS];
         for (int l = 0; l < HO_DEVICE_LAYERS; l++) {
@@ -394,11 +534,20 @@ policy_scores(const ho_policy_net &p, const policy_plan &plan, const uint8_t *pa
         policy_layer_f32<NT, false>(p.layer[1], w[1], f0, pitch, policy_bias(p, plan, shared, 1),
                                     f1, pitch, 0);
         __syncthreads();
-        policy_layer_f32<NT, false>(p.layer[2], w[2], f1, pitch, policy_bias(p, plan, shared, 2),
-                                    f0, pitch, 0);
+        if (!noisy) {
+            policy_layer_f32<NT, false>(p.layer[2], w[2], f1, pitch,
+                                        policy_bias(p, plan, shared, 2), f0, pitch, 0);
+            __syncthreads();
+            policy_layer_f32<NT, true>(p.layer[3], w[3], f0, pitch, policy_bias(p, plan, shared, 3),
+                                       out, out_pitch, p.outputs);
+        }
+    }
+    if (noisy) {
+        policy_noisy_heads<T, NT>(p, plan, packed, shared, noise, out, out_pitch);
+    }
+    if (distributional) {
         __syncthreads();
-        policy_layer_f32<NT, true>(p.layer[3], w[3], f0, pitch, policy_bias(p, plan, shared, 3),
-                                   score, SCORE_PITCH, p.actions);
+        policy_atoms<NT>(p, out, out_pitch, score, v_max);
     }
 }
 
@@ -484,8 +633,8 @@ static inline policy_plan policy_plan_make(const ho_policy_net *p, int states, i
     policy_plan plan = {};
     const int element = p->bf16 ? 2 : 4;
     int at = 0;
-    plan.held = held && p->bf16 && p->layer[0].out == 256 && p->layer[1].out == 256 &&
-                p->layer[2].out == 128 && p->layer[3].out == 48;
+    plan.held = held && p->bf16 && !p->noise_size && p->atoms == 1 && p->layer[0].out == 256 &&
+                p->layer[1].out == 256 && p->layer[2].out == 128 && p->layer[3].out == 48;
     plan.hidden_pitch = (p->hidden_max + 31) / 32 * 32 + 8;
     plan.bias = at;
     at += (p->bias_bytes + 15) / 16 * 16;
@@ -497,13 +646,20 @@ static inline policy_plan policy_plan_make(const ho_policy_net *p, int states, i
     }
     plan.score = at;
     at += (states * SCORE_PITCH * 4 + 15) / 16 * 16;
+    plan.noise = at;
+    at += (p->noise_size * 4 + 15) / 16 * 16;
+    if (p->atoms > 1) {
+        plan.raw = at;
+        plan.raw_pitch = p->outputs + p->branches.count * p->atoms + 1;
+        at += (states * plan.raw_pitch * 4 + 15) / 16 * 16;
+    }
     plan.extra = at;
     at += (extra + 15) / 16 * 16;
     static const int order[HO_DEVICE_LAYERS] = {3, 0, 2, 1};
     for (int i = 0; i < HO_DEVICE_LAYERS; i++) {
         const int l = order[i], bytes = p->layer[l].matrix_bytes;
         plan.resident[l] = -1;
-        if (p->bf16 && !(l == 1 && plan.held) && at + bytes <= limit) {
+        if (!p->layer[l].floats && !(l == 1 && plan.held) && at + bytes <= limit) {
             plan.resident[l] = at;
             at += bytes;
             plan.weights += bytes;
