@@ -3,7 +3,7 @@
  * second, the td error of every transition included), learn (double-DQN updates of 1,024 a second)
  * and greedy backtests (bars a second). bench/peers/torch_eager.py does collect, learn and the
  * backtest in PyTorch eager; bench/cpu_side_by_side.sh runs both, one after the other.
- * usage: bench_cpu [--json] [--threads N] [--runs N] [--cpu-time]
+ * usage: bench_cpu [--json] [--threads N] [--runs N] [--cpu-time] [--precision f32|bf16]
  * Median and best of N runs [5]; --cpu-time counts processor time, which on a busy machine says
  * more than the clock on the wall (with one thread: the waits of several are counted too). */
 #include <math.h>
@@ -20,7 +20,7 @@
 enum { BARS = 200000, RUNS_MAX = 64, LEARN_UPDATES = 20, WINDOWS = 8, WINDOW_BARS = 2000 };
 
 typedef struct bench {
-    int json, runs, threads;
+    int json, runs, threads, bf16;
     ho_backend *backend;
     ho_market *market;
     ho_err err;
@@ -48,11 +48,12 @@ static void print_rate(const bench *b, const char *name, double units, const cha
     const double median = seconds[b->runs / 2], best = seconds[0];
     if (b->json) {
         printf("{\"bench\":\"%s\",\"unit\":\"%s/s\",\"median\":%.6g,\"best\":%.6g,\"seconds\":%.6g,"
-               "\"threads\":%d}\n",
-               name, unit, units / median, units / best, median, b->threads);
+               "\"threads\":%d,\"precision\":\"%s\"}\n",
+               name, unit, units / median, units / best, median, b->threads,
+               b->bf16 ? "bf16" : "f32");
     } else {
-        printf("%-34s %12.4g %s/s median, %.4g best (%.3f s), %d threads\n", name, units / median,
-               unit, units / best, median, b->threads);
+        printf("%-34s %12.4g %s/s median, %.4g best (%.3f s), %s, %d threads\n", name,
+               units / median, unit, units / best, median, b->bf16 ? "bf16" : "f32", b->threads);
     }
     fflush(stdout);
 }
@@ -136,7 +137,7 @@ static ho_cohort *open_lane(bench *b, ho_cohort_key key)
     return c;
 }
 
-static ho_cohort_key reference_key(int episodes)
+static ho_cohort_key reference_key(const bench *b, int episodes)
 {
     ho_cohort_key key = ho_cohort_key_defaults(HO_DQN);
     key.replay_capacity = 204800;
@@ -144,6 +145,7 @@ static ho_cohort_key reference_key(int episodes)
     key.episodes = episodes;
     key.curiosity = 1;
     key.updates = 0;
+    key.precision = b->bf16 ? HO_PRECISION_BF16 : HO_PRECISION_F32;
     return key;
 }
 
@@ -162,7 +164,7 @@ static double epoch_s(bench *b, ho_cohort *c)
 static void bench_collect(bench *b, int episodes, const char *name)
 {
     double seconds[RUNS_MAX];
-    ho_cohort_key key = reference_key(episodes);
+    ho_cohort_key key = reference_key(b, episodes);
     key.replay = HO_REPLAY_PER; /* its first priorities are the td errors */
     ho_cohort *c = open_lane(b, key);
     (void)epoch_s(b, c);
@@ -177,7 +179,7 @@ static void bench_collect(bench *b, int episodes, const char *name)
 static void bench_learn(bench *b)
 {
     double seconds[RUNS_MAX];
-    ho_cohort_key key = reference_key(128);
+    ho_cohort_key key = reference_key(b, 128);
     ho_cohort *without = open_lane(b, key);
     key.updates = LEARN_UPDATES;
     ho_cohort *with = open_lane(b, key);
@@ -197,7 +199,7 @@ static void bench_learn(bench *b)
 static void bench_backtest(bench *b)
 {
     double seconds[RUNS_MAX];
-    ho_cohort *c = open_lane(b, reference_key(8));
+    ho_cohort *c = open_lane(b, reference_key(b, 8));
     ho_backtest_request request[WINDOWS];
     ho_backtest_result result[WINDOWS];
     memset(request, 0, sizeof request);
@@ -229,8 +231,12 @@ int main(int argc, char **argv)
             b.threads = atoi(argv[++i]);
         } else if (strcmp(argv[i], "--runs") == 0 && i + 1 < argc) {
             b.runs = atoi(argv[++i]);
+        } else if (strcmp(argv[i], "--precision") == 0 && i + 1 < argc &&
+                   (strcmp(argv[i + 1], "f32") == 0 || strcmp(argv[i + 1], "bf16") == 0)) {
+            b.bf16 = strcmp(argv[++i], "bf16") == 0;
         } else {
-            fprintf(stderr, "usage: bench_cpu [--json] [--threads N] [--runs N] [--cpu-time]\n");
+            fprintf(stderr, "usage: bench_cpu [--json] [--threads N] [--runs N] [--cpu-time] "
+                            "[--precision f32|bf16]\n");
             return 2;
         }
     }

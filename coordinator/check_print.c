@@ -9,6 +9,8 @@
 
 #include "coordinator/search/racing.h"
 #include "coordinator/search_options.h"
+#include "kernels/agent_config.h"
+#include "kernels/cpu/features.h"
 #include "kernels/env/sizing.h"
 #include "study/text.h"
 
@@ -246,6 +248,27 @@ static void print_race(printer *p)
                   ho_settings_f64(p->s, HO_KEY_PRUNER_P_THRESHOLD));
 }
 
+/* What bf16 means on this machine when it computes without a GPU; the rates are bench_cpu's. */
+static const char *bf16_here(void)
+{
+    return ho_cpu_has_avx512_bf16() ? "AVX512_BF16, about twice as fast as f32"
+           : ho_cpu_has_avx512()    ? "by float32 instructions (no AVX512_BF16), no faster than f32"
+           : ho_cpu_has_avx2()      ? "by float32 instructions (AVX2), half as fast as f32"
+                                    : "in plain C, many times slower than f32";
+}
+
+static void print_precision(printer *p)
+{
+    const ho_space *space = &p->setup->study->space;
+    bool bf16 = ho_settings_choice(p->s, HO_KEY_AGENT_PRECISION) == HO_PRECISION_BF16;
+    for (int i = 0; i < space->count; i++) {
+        bf16 = bf16 || space->param[i].key == HO_KEY_AGENT_PRECISION;
+    }
+    if (bf16) {
+        (void)fprintf(p->out, "  bf16        on this machine's CPU: %s\n", bf16_here());
+    }
+}
+
 static void print_work(printer *p)
 {
     const ho_study *study = p->setup->study;
@@ -279,6 +302,7 @@ static void print_work(printer *p)
                   "  memory      about %.3g weights an agent: %.1f MB with moments and target\n",
                   weights, weights * 16e-6);
     print_race(p);
+    print_precision(p);
     if (in_flight * 4 > trials && trials > 4) {
         warn(p,
              "%lld of %lld trials are in flight at once: most are proposed without results to "

@@ -50,6 +50,7 @@ typedef struct ho_net_layout {
     int32_t atoms;     /* values an output; 1 without C51 */
     int32_t has_value; /* value stream */
     int32_t separate;  /* value_trunk */
+    int32_t bf16;      /* products take bf16 inputs */
     ho_layer_layout layer[HO_LAYERS];
     int64_t size;       /* length of the vector, padding included */
     int64_t count;      /* parameters */

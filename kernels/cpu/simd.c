@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/cpu/simd.h"
 
+#include "kernels/cpu/features.h"
+
 extern const ho_simd ho_simd_portable;
 #ifdef HO_SIMD_X86
 extern const ho_simd ho_simd_avx2, ho_simd_avx512;
@@ -10,11 +12,10 @@ int ho_simd_all(const ho_simd **out)
 {
     int n = 0;
 #ifdef HO_SIMD_X86
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw")) {
+    if (ho_cpu_has_avx512()) {
         out[n++] = &ho_simd_avx512;
     }
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+    if (ho_cpu_has_avx2()) {
         out[n++] = &ho_simd_avx2;
     }
 #endif

@@ -247,6 +247,8 @@ static void every_shape_key_is_alive(void **state)
         SHAPE(ppo_epochs, 1, HO_PPO),
         SHAPE(ppo_factored, 1, HO_PPO),
         SHAPE(ppo_separate, 1, HO_PPO),
+        SHAPE(precision, HO_PRECISION_BF16, HO_DQN),
+        SHAPE(precision, HO_PRECISION_BF16, HO_PPO),
     };
     world *w = world_new(WORLD_SIGNAL, 400, 3, WORLD_FEATURES, 1);
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
@@ -300,12 +302,27 @@ static void a_number_outside_its_range_is_refused_by_name(void **state)
     CHECK_OK(ho_agent_config_check(&key, &agent, &err), &err);
 }
 
+static void a_precision_that_no_backend_has_is_refused(void **state)
+{
+    (void)state;
+    ho_err err;
+    ho_cohort *c = NULL;
+    world *w = world_new(WORLD_SIGNAL, 400, 3, WORLD_FEATURES, 1);
+    ho_cohort_key key = world_key(w, HO_DQN);
+    key.precision = HO_PRECISION_FP8;
+    CHECK_STATUS(ho_cohort_create(w->backend, w->market, &key, 1, &c, &err), HO_EUNSUPPORTED);
+    CHECK_CONTAINS(err.text, "fp8");
+    assert_null(c);
+    world_free(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_number_of_an_agent_is_alive),
         cmocka_unit_test(no_number_of_an_agent_is_left_out),
         cmocka_unit_test(every_shape_key_is_alive),
+        cmocka_unit_test(a_precision_that_no_backend_has_is_refused),
         cmocka_unit_test(a_number_outside_its_range_is_refused_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,7 @@ enum { BARS = 400 };
 typedef struct form {
     const char *name;
     ho_algorithm algorithm;
-    int32_t dueling, branching, noisy, atoms, replay, curiosity, factored, separate;
+    int32_t dueling, branching, noisy, atoms, replay, curiosity, factored, separate, bf16;
 } form;
 
 static const form forms[] = {
@@ -33,6 +33,16 @@ static const form forms[] = {
      .factored = 1,
      .separate = 1,
      .curiosity = 1},
+    {.name = "dqn, bf16", .algorithm = HO_DQN, .dueling = 1, .bf16 = 1},
+    {.name = "all, bf16",
+     .algorithm = HO_DQN,
+     .dueling = 1,
+     .branching = 1,
+     .noisy = 1,
+     .atoms = 11,
+     .replay = 1,
+     .bf16 = 1},
+    {.name = "ppo, bf16", .algorithm = HO_PPO, .factored = 1, .separate = 1, .bf16 = 1},
 };
 enum { FORMS = sizeof forms / sizeof forms[0] };
 
@@ -47,6 +57,7 @@ static ho_cohort_key key_of(const world *w, const form *f)
     key.curiosity = f->curiosity;
     key.ppo_factored = f->factored;
     key.ppo_separate = f->separate;
+    key.precision = f->bf16 ? HO_PRECISION_BF16 : HO_PRECISION_F32;
     return key;
 }
 

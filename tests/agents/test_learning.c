@@ -54,12 +54,16 @@ typedef struct lesson {
     const char *name;
     world_kind kind;
     double spread_bps, fee_bps;
+    ho_precision precision;
 } lesson;
 
-static const lesson alternating = {"alternating", WORLD_ALTERNATING, 1.0, 1.0};
-static const lesson reverting = {"reverting", WORLD_REVERTING, 2.0, 2.0};
-static const lesson planted = {"signal", WORLD_SIGNAL, 1.0, 1.0};
-static const lesson noise = {"noise", WORLD_NOISE, 10.0, 10.0};
+static const lesson alternating = {"alternating", WORLD_ALTERNATING, 1.0, 1.0, HO_PRECISION_F32};
+static const lesson reverting = {"reverting", WORLD_REVERTING, 2.0, 2.0, HO_PRECISION_F32};
+static const lesson planted = {"signal", WORLD_SIGNAL, 1.0, 1.0, HO_PRECISION_F32};
+static const lesson reverting_bf16 = {"reverting, bf16", WORLD_REVERTING, 2.0, 2.0,
+                                      HO_PRECISION_BF16};
+static const lesson planted_bf16 = {"signal, bf16", WORLD_SIGNAL, 1.0, 1.0, HO_PRECISION_BF16};
+static const lesson noise = {"noise", WORLD_NOISE, 10.0, 10.0, HO_PRECISION_F32};
 
 /* Trains one agent and returns its greedy score; turnover: share of size it traded a bar, when not
  * NULL. */
@@ -80,6 +84,7 @@ static double train(world *w, const lesson *l, ho_algorithm algorithm, int seed,
     key.batch = algorithm == HO_PPO ? 256 : 128;
     key.updates = algorithm == HO_PPO ? 0 : 100;
     key.ppo_epochs = 4;
+    key.precision = l->precision;
     ho_lane_config lane = world_lane(w, &key, (uint64_t)seed);
     lane.env = world_env(w, l->spread_bps, l->fee_bps);
     lane.env.action_set = key.action_set;
@@ -164,6 +169,19 @@ static void ppo_finds_the_planted_signal(void **state)
     check_lesson(&planted, HO_PPO, 80, 0.9);
 }
 
+/* The same shares as in float32. */
+static void dqn_learns_as_much_in_bf16(void **state)
+{
+    (void)state;
+    check_lesson(&reverting_bf16, HO_DQN, 40, 0.6);
+}
+
+static void ppo_learns_as_much_in_bf16(void **state)
+{
+    (void)state;
+    check_lesson(&planted_bf16, HO_PPO, 80, 0.9);
+}
+
 /* Nothing can be earned on noise, every trade costs: the greedy policy must all but stop trading.
  * A random policy of 5 exposures trades 0.8 of the bars and loses everything on the way. */
 static void check_noise(ho_algorithm algorithm, int epochs)
@@ -206,6 +224,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(ppo_learns_to_wait_in_a_reverting_series_with_costs),
         cmocka_unit_test(dqn_finds_the_planted_signal),
         cmocka_unit_test(ppo_finds_the_planted_signal),
+        cmocka_unit_test(dqn_learns_as_much_in_bf16),
+        cmocka_unit_test(ppo_learns_as_much_in_bf16),
         cmocka_unit_test(dqn_ends_near_flat_on_noise),
         cmocka_unit_test(ppo_ends_near_flat_on_noise),
     };

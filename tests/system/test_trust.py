@@ -64,6 +64,21 @@ class Trust(harness.SystemTest):
         self.assertIn("there is no trial 99", self.hyperopt("reproduce", "t.db", 99, code=None).stderr)
         self.hyperopt("reproduce", "t.db", "x", code=1)
 
+    def test_a_trial_in_bf16_is_reproduced_and_verified(self):
+        text = study_text(trials=2).replace("head = 8", 'head = 8\nprecision = "bf16"')
+        self.write(text)
+        self.assertIn("bf16        on this machine's CPU: ", self.hyperopt("check", "t.toml").stdout)
+        self.hyperopt("run", "t.toml", "-q")
+        done = self.hyperopt("reproduce", "t.db", 1)
+        self.assertIn("Trial 1 is reproduced.", done.stdout)
+        self.hyperopt("verify", "t.db", 1)
+        # the same study in f32 is another one: other bits
+        self.write(text.replace('"bf16"', '"f32"'), "f.toml")
+        self.assertNotIn("bf16", self.hyperopt("check", "f.toml").stdout)
+        self.hyperopt("run", "f.toml", "-d", "f.db", "-q")
+        returns = "SELECT returns FROM fold_result WHERE trial = 1 ORDER BY fold"
+        self.assertNotEqual(self.query(returns, "t.db"), self.query(returns, "f.db"))
+
     def test_other_market_data_cannot_reproduce(self):
         data = self.dir / "bars.csv"
         shutil.copy(harness.DATA, data)
