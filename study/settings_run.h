@@ -131,10 +131,12 @@
       "attempts", "a trial whose worker dies this often fails")                                    \
     X(COORDINATOR_METRICS, "coordinator.metrics", STRING, FIXED, RESUME, 0, 0, NONE, "", "",       \
       "address of the Prometheus endpoint, e.g. \"127.0.0.1:9464\"; absent: none")                 \
-    X(CHECKPOINT_EVERY, "checkpoint.every", INT, FIXED, RESUME, 0, 1e6, "10", "", "epochs",        \
-      "epochs between checkpoints of a running trial; 0: only when asked to stop")                 \
+    X(CHECKPOINT_INTERVAL, "checkpoint.interval", DURATION, FIXED, RESUME, 0, 1e6, "2m", "", "s",  \
+      "time between checkpoints of a running trial: what a lost worker costs at most")             \
+    X(CHECKPOINT_EVERY, "checkpoint.every", INT, FIXED, RESUME, 0, 1e6, "1", "", "epochs",         \
+      "and at least so many epochs; 0: only when asked to stop, or paused")                        \
     X(CHECKPOINT_REPLAY, "checkpoint.replay", BOOL, FIXED, RESUME, 0, 0, "false", "", "",          \
-      "store the replay ring too, so that resuming is bit-identical")                              \
+      "store the replay ring too, so that resuming is bit-identical; a pause always does")         \
     X(STORE_EPOCHS, "store.epochs", CHOICE, FIXED, RESUME, 0, 0, "all", "all|kept|none", "",       \
       "which trials keep their per-epoch rows")                                                    \
     X(STORE_KEEP_BEST, "store.keep_best", INT, FIXED, RESUME, 0, 1e6, "10", "", "trials",          \

@@ -30,7 +30,7 @@ struct expected {
 
 struct ho_checkpoints {
     int every;
-    int64_t min_gap_ms;
+    int64_t interval_ms;
     bool replay;
     struct saved *saved;
     int saved_count;
@@ -45,12 +45,12 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-ho_checkpoints *ho_checkpoints_create(int every, int64_t min_gap_ms, bool replay)
+ho_checkpoints *ho_checkpoints_create(int every, int64_t interval_ms, bool replay)
 {
     ho_checkpoints *c = calloc(1, sizeof *c);
     if (c) {
         c->every = every;
-        c->min_gap_ms = min_gap_ms;
+        c->interval_ms = interval_ms;
         c->replay = replay;
     }
     return c;
@@ -105,7 +105,7 @@ void ho_checkpoints_note(ho_checkpoints *c, const ho_trial_run *run, int epoch)
         return;
     }
     struct saved *saved = saved_of(c, run);
-    if (saved && epoch - saved->epoch >= c->every && now_ms() - saved->at_ms >= c->min_gap_ms) {
+    if (saved && epoch - saved->epoch >= c->every && now_ms() - saved->at_ms >= c->interval_ms) {
         saved->due = true;
         saved->epoch = epoch;
         saved->at_ms = now_ms();

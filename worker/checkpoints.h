@@ -14,8 +14,8 @@ extern "C" {
 typedef struct ho_checkpoints ho_checkpoints;
 
 /* every: epochs between checkpoints of a trial, 0: only ho_checkpoints_send_all; they are at least
- * min_gap_ms apart, so that short trials are not slowed down. replay: with the replay ring. */
-ho_checkpoints *ho_checkpoints_create(int every, int64_t min_gap_ms, bool replay);
+ * interval_ms apart, so that short trials are not slowed down. replay: with the replay ring. */
+ho_checkpoints *ho_checkpoints_create(int every, int64_t interval_ms, bool replay);
 void ho_checkpoints_destroy(ho_checkpoints **checkpoints);
 
 /* A trial has passed an epoch (called inside ho_pool_step: nothing is saved yet). */

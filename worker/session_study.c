@@ -8,10 +8,9 @@
 #include "worker/session_internal.h"
 
 enum {
-    WANT_AGAIN_MS = 5000,      /* a chunk that does not come is asked for again */
-    CHECKPOINT_GAP_MS = 30000, /* a lost worker may cost this much of a trial at least */
-    RESUME_MS = 60000,         /* patience with a checkpoint that is on its way */
-    GATE_MS = 5000,            /* an incomplete population waits this long for more members */
+    WANT_AGAIN_MS = 5000, /* a chunk that does not come is asked for again */
+    RESUME_MS = 60000,    /* patience with a checkpoint that is on its way */
+    GATE_MS = 5000,       /* an incomplete population waits this long for more members */
 };
 
 /* ---- what the pool says -------------------------------------------------------------------- */
@@ -166,6 +165,11 @@ void ho_session_start_resumed(ho_session *session)
             ho_log(HO_LOG_WARN, "worker", "checkpoint did not come, trial=%lld starts anew",
                    (long long)order.trial);
         }
+        if (blob) {
+            ho_log(HO_LOG_INFO, "worker",
+                   "goes on from a checkpoint trial=%lld attempt=%d bytes=%zu",
+                   (long long)order.trial, order.attempt, size);
+        }
         start_order(session, &order, blob, size);
         free(order.config);
         free(blob);
@@ -275,7 +279,8 @@ static ho_status open_pool(ho_session *session, ho_err *err)
     options.together = (int)ho_settings_i64(settings, HO_KEY_POPULATION_SIZE) * (once ? 1 : folds) *
                        (int)ho_settings_i64(settings, HO_KEY_STUDY_SEEDS);
     session->checkpoints = ho_checkpoints_create(
-        (int)ho_settings_i64(settings, HO_KEY_CHECKPOINT_EVERY), CHECKPOINT_GAP_MS,
+        (int)ho_settings_i64(settings, HO_KEY_CHECKPOINT_EVERY),
+        (int64_t)(ho_settings_f64(settings, HO_KEY_CHECKPOINT_INTERVAL) * 1000),
         ho_settings_bool(settings, HO_KEY_CHECKPOINT_REPLAY));
     if (!session->checkpoints) {
         return ho_err_set(err, HO_ENOMEM, "out of memory for the study");

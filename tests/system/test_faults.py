@@ -125,6 +125,23 @@ class Faults(harness.SystemTest):
         sql = "SELECT trial, fold, hex(returns) FROM fold_result ORDER BY 1, 2"
         self.assertEqual(self.query(sql), self.query(sql, "calm.db"))
 
+    # a lost worker costs what came after the last checkpoint, which is taken at a stated interval
+    def test_a_killed_workers_trial_goes_on_from_its_periodic_checkpoint(self):
+        self.write(study_text(trials=1, epochs=200, attempts=9, study="deterministic = true\nparallel = 1",
+                              more='[checkpoint]\nreplay = true\ninterval = "0s"').replace(
+                                  "episodes = 4", "episodes = 32"))
+        self.hyperopt("run", "t.toml", "--database", "calm.db")
+        run = self.start("run", "t.toml", "--log-level", "info")
+        self.until(lambda: self.one("SELECT count(*) FROM artifact WHERE kind = 'checkpoint'") >= 2, "checkpoints", run)
+        self.kill(self.children(run)[0], signal.SIGKILL)
+        self.wait(run)
+        self.assertEqual(self.one("SELECT attempt FROM trial"), 2)
+        self.assertIn("goes on from a checkpoint", self.log())
+        sql = "SELECT trial, fold, hex(returns) FROM fold_result ORDER BY 1, 2"
+        self.assertEqual(self.query(sql), self.query(sql, "calm.db"))
+        epochs = "SELECT epoch, loss, experiences FROM epoch_stat ORDER BY epoch"
+        self.assertEqual(self.query(epochs), self.query(epochs, "calm.db"))
+
 
 if __name__ == "__main__":
     harness.main()
