@@ -149,8 +149,12 @@ static void bench_trials(const char *folder, const ho_setup *setup, int64_t tria
     ho_sampler_options so = ho_search_sampler_options(setup->study, trials);
     ho_pruner_options po = ho_search_pruner_options(setup->study, trials);
     ho_dispatch_config config = config_of(trials);
-    ho_dispatch_io io = {&l,  take_lease, ignore_message, ignore_verdict, ignore_message, NULL,
-                         utc, NULL};
+    ho_dispatch_io io = {.user = &l,
+                         .lease = take_lease,
+                         .prune = ignore_message,
+                         .verdict = ignore_verdict,
+                         .ack = ignore_message,
+                         .unix_ns = utc};
     ho_hello hello = {
         .name = "w", .host = "h", .device = "d", .backend = "cpu", .version = "0", .lanes = 1};
     int64_t worker = -1, delivered = 0;

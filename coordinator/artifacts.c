@@ -175,7 +175,7 @@ static ho_status write_all(int fd, const uint8_t *bytes, size_t count)
 
 static const char *kind_of(const part *p)
 {
-    if (p->kind == HO_CHUNK_CHECKPOINT) {
+    if (p->kind == HO_CHUNK_CHECKPOINT || strcmp(p->name, checkpoint_name) == 0) {
         return "checkpoint";
     }
     return strstr(p->name, ".actions") ? "actions"
@@ -267,6 +267,22 @@ ho_status ho_artifacts_chunk(ho_artifacts *a, int64_t trial, int32_t attempt,
         unlink_part(a, p);
     }
     return rc;
+}
+
+ho_status ho_artifacts_room(ho_artifacts *a, uint64_t bytes, ho_err *err)
+{
+    char path[PATH_ROOM];
+    int code = 0;
+    (void)snprintf(path, sizeof path, "%s/.room", a->folder);
+    (void)mkdir(a->folder, 0777);
+    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0) {
+        return ho_err_set(err, HO_EIO, "%s: %s", path, strerror(errno));
+    }
+    code = posix_fallocate(fd, 0, (off_t)(bytes > 0 ? bytes : 1));
+    (void)close(fd);
+    (void)unlink(path);
+    return code == 0 ? HO_OK : ho_err_set(err, HO_EIO, "%s: %s", path, strerror(code));
 }
 
 ho_status ho_artifacts_open_checkpoint(ho_artifacts *a, int64_t trial, int *fd, uint64_t *size,

@@ -32,6 +32,9 @@ void ho_artifacts_destroy(ho_artifacts **artifacts);
 ho_status ho_artifacts_chunk(ho_artifacts *artifacts, int64_t trial, int32_t attempt,
                              const ho_msg_chunk *chunk, int64_t unix_ns, ho_err *err);
 
+/* Whether a file of so many bytes could be written now; HO_EIO with the path and why not. */
+ho_status ho_artifacts_room(ho_artifacts *artifacts, uint64_t bytes, ho_err *err);
+
 /* Opens the newest whole checkpoint of a trial for reading: its hash and size, *fd the caller's to
  * close. A newer one that replaces it later does not change what *fd reads. HO_ENOTFOUND: none. */
 ho_status ho_artifacts_open_checkpoint(ho_artifacts *artifacts, int64_t trial, int *fd,

@@ -265,7 +265,7 @@ static ho_status propose(ho_dispatch *d, bool *asked, ho_err *err)
     ho_status rc = HO_OK;
 
     *asked = false;
-    if (d->draining || d->no_more || ask >= d->config.trials || ho_store_paused(d->store)) {
+    if (d->draining || d->no_more || ask >= d->config.trials || ho_dispatch_held(d)) {
         return HO_OK;
     }
     if (d->config.deterministic && d->prefix - retests < ask - d->config.parallel) {
@@ -373,7 +373,7 @@ static bool any_room(const ho_dispatch *d)
 static ho_status lease_waiting(ho_dispatch *d, int64_t now_ns)
 {
     ho_status rc = HO_OK;
-    if (d->draining || ho_store_paused(d->store)) {
+    if (d->draining || ho_dispatch_held(d)) {
         return HO_OK;
     }
     for (int64_t i = 0; i < d->open_count && d->waiting > 0 && rc == HO_OK; i++) {
@@ -398,8 +398,8 @@ static ho_status promote(ho_dispatch *d, ho_err *err)
     ho_status rc = HO_OK;
     while (any_room(d) && (rc = ho_pruner_promote(d->pruner, &number, &decision, err)) == HO_OK) {
         ho_slot *slot = ho_dispatch_slot(d, number);
-        if (slot && slot->paused) {
-            slot->paused = false;
+        if (slot && slot->paused && !slot->promoted) {
+            slot->paused = slot->promoted = slot->handing;
             d->waiting++;
             ho_dispatch_event(d, "promote", number, slot->attempt, -1, "%s", decision.why);
         }
@@ -431,10 +431,18 @@ void ho_dispatch_release(ho_dispatch *d, ho_slot *slot)
             seat->slots++; /* until its next `ready` says so */
             seat->alone = seat->alone && seat->assigned > 0;
         }
-    } else if (slot->state == HO_TRIAL_WAITING && !slot->paused) {
+    } else if (slot->state == HO_TRIAL_WAITING && (!slot->paused || slot->promoted)) {
         d->waiting--;
     }
-    slot->paused = false;
+    slot->paused = slot->handing = slot->promoted = false;
+}
+
+void ho_dispatch_handed_back(ho_slot *slot)
+{
+    if (slot->promoted) { /* counted as waiting when it was */
+        slot->paused = false;
+    }
+    slot->handing = slot->promoted = false;
 }
 
 ho_status ho_dispatch_end(ho_dispatch *d, ho_trial_result *result, int64_t now_ns, ho_err *err)
@@ -617,6 +625,9 @@ static ho_status end_paused(ho_dispatch *d, int64_t now_ns, ho_err *err)
         int64_t number = d->open[i];
         ho_slot *slot = &d->slot[number];
         if (slot->paused) {
+            if (slot->handing) { /* its checkpoint is of no use any more */
+                d->io.prune(d->io.user, slot->worker, number, slot->attempt);
+            }
             ho_trial_result result = {.number = number, .attempt = slot->attempt};
             result.state = HO_TRIAL_PRUNED;
             result.objectives = d->config.objectives;
@@ -699,6 +710,17 @@ int64_t ho_dispatch_next_ns(const ho_dispatch *d, int64_t now_ns)
     return next > now_ns ? next : now_ns;
 }
 
+void ho_dispatch_hold(ho_dispatch *d, const char *reason)
+{
+    (void)snprintf(d->held, sizeof d->held, "%s", reason ? reason : "");
+}
+
+const char *ho_dispatch_held(const ho_dispatch *d)
+{
+    const char *paused = ho_store_paused(d->store);
+    return paused ? paused : d->held[0] ? d->held : NULL;
+}
+
 void ho_dispatch_drain(ho_dispatch *d, const char *reason)
 {
     stop_for(d, reason);
@@ -762,7 +784,7 @@ void ho_dispatch_look(const ho_dispatch *d, ho_dispatch_view *out)
         .best_value = d->best_value,
         .finished_here = d->finished_here,
         .draining = d->draining,
-        .paused = ho_store_paused(d->store),
+        .paused = ho_dispatch_held(d),
     };
     /* a deterministic study weighs late; people want to see what is there */
     if (d->config.deterministic) {

@@ -92,6 +92,8 @@ typedef struct ho_dispatch_io {
     void *user;
     void (*lease)(void *user, int64_t worker, const ho_lease *lease);
     void (*prune)(void *user, int64_t worker, int64_t number, int64_t attempt);
+    /* stop it after its report of `epoch`, send its checkpoint and hand it back (preempted) */
+    void (*pause)(void *user, int64_t worker, int64_t number, int64_t attempt, int64_t epoch);
     void (*verdict)(void *user, int64_t worker, int64_t number, int64_t attempt, bool keep);
     void (*ack)(void *user, int64_t worker, int64_t number, int64_t attempt);
     void (*finished)(void *user, const ho_trial_result *result); /* for progress; may be NULL */
@@ -169,6 +171,7 @@ typedef struct ho_round_in {
 ho_status ho_dispatch_round(ho_dispatch *dispatch, int64_t worker, const ho_round_in *round,
                             bool *goes_on, int64_t now_ns, ho_err *err);
 
+/* A paused trial that is handed back (HO_CAUSE_PREEMPTED) may be given out from then on. */
 ho_status ho_dispatch_fail(ho_dispatch *dispatch, int64_t worker, int64_t number, int64_t attempt,
                            ho_cause cause, const char *reason, int64_t now_ns, ho_err *err);
 
@@ -185,6 +188,8 @@ ho_status ho_dispatch_tick(ho_dispatch *dispatch, int64_t now_ns, ho_err *err);
 /* When the next tick is due at the latest. */
 int64_t ho_dispatch_next_ns(const ho_dispatch *dispatch, int64_t now_ns);
 
+/* Nothing new is proposed and leased until this is called with NULL. reason: for people, copied. */
+void ho_dispatch_hold(ho_dispatch *dispatch, const char *reason);
 /* No more proposals and leases; running trials end. */
 void ho_dispatch_drain(ho_dispatch *dispatch, const char *reason);
 /* Marks every unfinished trial INTERRUPTED, every worker as left, and writes everything: the last
@@ -207,7 +212,7 @@ typedef struct ho_dispatch_view {
     double best_value;
     int64_t finished_here; /* trials ended in this run */
     bool draining;
-    const char *paused; /* the store's reason, or NULL */
+    const char *paused; /* the store's reason, or that of a hold, or NULL */
 } ho_dispatch_view;
 void ho_dispatch_look(const ho_dispatch *dispatch, ho_dispatch_view *out);
 

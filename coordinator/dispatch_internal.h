@@ -27,6 +27,8 @@ typedef struct ho_slot {
     uint16_t strikes[HO_CAUSE_COUNT]; /* attempts that ended by the cause */
     bool fits;                        /* known to the sampler */
     bool paused;                      /* WAITING until the pruner promotes it */
+    bool handing;                     /* paused, and its worker has not handed it back yet */
+    bool promoted;                    /* paused and handing, and goes on as soon as it is back */
     bool reported;                    /* the pruner knows it */
     int64_t shunned_worker;           /* could not use the data; -1: none */
     int64_t pauses;                   /* while resuming: verdicts of the pruner that paused it */
@@ -89,6 +91,7 @@ struct ho_dispatch {
     double *scratch; /* [P] */
     int *race_order; /* [folds]; NULL: nothing is raced */
     char reason[64]; /* empty: still going on */
+    char held[256];  /* ho_dispatch_hold; empty: nothing is held up */
     bool draining;
     const char *no_more; /* "exhausted", "patience": why nothing more is proposed; NULL: not yet */
 };
@@ -130,6 +133,10 @@ ho_status ho_dispatch_end(ho_dispatch *d, ho_trial_result *result, int64_t now_n
 /* Puts a trial back, or fails it, by the policy of the cause. */
 ho_status ho_dispatch_requeue(ho_dispatch *d, int64_t number, ho_cause cause, const char *reason,
                               int64_t now_ns, ho_err *err);
+/* A paused trial is back from its worker, or will not come back: it may be given out. */
+void ho_dispatch_handed_back(ho_slot *slot);
+/* Why nothing new is leased at present, or NULL. */
+const char *ho_dispatch_held(const ho_dispatch *d);
 /* Weighs a finished trial for best and patience. */
 void ho_dispatch_weigh(ho_dispatch *d, int64_t number);
 void ho_dispatch_event(ho_dispatch *d, const char *kind, int64_t number, int64_t attempt,

@@ -26,6 +26,16 @@ static bool adopt(ho_dispatch *d, ho_seat *seat, int64_t number, int64_t attempt
            HO_OK;
 }
 
+static bool is_held(const ho_hello *hello, int64_t number, int64_t attempt)
+{
+    for (int h = 0; h < hello->held; h++) {
+        if (hello->held_number[h] == number && hello->held_attempt[h] == attempt) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Leases that never arrived: the worker came back without them. */
 static ho_status requeue_unheld(ho_dispatch *d, int64_t worker, const ho_hello *hello,
                                 int64_t now_ns, ho_err *err)
@@ -33,12 +43,12 @@ static ho_status requeue_unheld(ho_dispatch *d, int64_t worker, const ho_hello *
     ho_status rc = HO_OK;
     for (int64_t i = d->open_count - 1; i >= 0 && rc == HO_OK; i--) {
         int64_t number = d->open[i];
-        const ho_slot *slot = &d->slot[number];
-        bool holds = slot->state != HO_TRIAL_RUNNING || slot->worker != worker;
-        for (int h = 0; h < hello->held && !holds; h++) {
-            holds = hello->held_number[h] == number && hello->held_attempt[h] == slot->attempt;
+        ho_slot *slot = &d->slot[number];
+        if (slot->worker != worker || is_held(hello, number, slot->attempt)) {
+            continue;
         }
-        if (!holds) {
+        ho_dispatch_handed_back(slot);
+        if (slot->state == HO_TRIAL_RUNNING) {
             rc = ho_dispatch_requeue(d, number, HO_CAUSE_PREEMPTED,
                                      "the worker came back without it", now_ns, err);
         }
@@ -87,6 +97,19 @@ static ho_status new_seat(ho_dispatch *d, const ho_hello *hello, int64_t now_ns,
     return rc == HO_OK ? HO_OK : ho_err_set(err, rc, "out of memory");
 }
 
+/* A worker comes back with a trial that is paused: it may not have heard so, or its checkpoint may
+ * not have come. */
+static bool pause_again(ho_dispatch *d, int64_t worker, int64_t number, int64_t attempt)
+{
+    ho_slot *slot = ho_dispatch_slot(d, number);
+    if (!slot || attempt < 1 || slot->attempt != attempt || !slot->paused) {
+        return false;
+    }
+    slot->worker = worker;
+    slot->handing = true;
+    return true;
+}
+
 ho_status ho_dispatch_join(ho_dispatch *d, const ho_hello *hello, int64_t now_ns, int64_t *worker,
                            ho_err *err)
 {
@@ -109,7 +132,12 @@ ho_status ho_dispatch_join(ho_dispatch *d, const ho_hello *hello, int64_t now_ns
         const ho_slot *slot = ho_dispatch_slot(d, number);
         bool has = slot && slot->attempt == attempt && slot->state == HO_TRIAL_RUNNING &&
                    slot->worker == *worker;
-        d->io.verdict(d->io.user, *worker, number, attempt, has || adopt(d, seat, number, attempt));
+        bool paused = pause_again(d, *worker, number, attempt);
+        d->io.verdict(d->io.user, *worker, number, attempt,
+                      has || paused || adopt(d, seat, number, attempt));
+        if (paused) {
+            d->io.pause(d->io.user, *worker, number, attempt, slot->last_step - slot->race_epochs);
+        }
     }
     return HO_OK;
 }
@@ -145,7 +173,11 @@ void ho_dispatch_leave(ho_dispatch *d, int64_t worker, ho_cause cause, const cha
     }
     for (int64_t i = d->open_count - 1; i >= 0; i--) {
         int64_t number = d->open[i];
-        if (d->slot[number].state == HO_TRIAL_RUNNING && d->slot[number].worker == worker) {
+        if (d->slot[number].worker != worker) {
+            continue;
+        }
+        ho_dispatch_handed_back(&d->slot[number]);
+        if (d->slot[number].state == HO_TRIAL_RUNNING) {
             /* a failure here is out of memory, and shows at the next flush */
             (void)ho_dispatch_requeue(d, number, cause, reason, now_ns, NULL);
         }
@@ -220,8 +252,8 @@ static ho_status pause_trial(ho_dispatch *d, int64_t worker, const ho_report_in 
     ho_slot *slot = &d->slot[report->number];
     ho_dispatch_release(d, slot);
     slot->state = HO_TRIAL_WAITING;
-    slot->paused = true;
-    d->io.prune(d->io.user, worker, report->number, report->attempt);
+    slot->paused = slot->handing = true;
+    d->io.pause(d->io.user, worker, report->number, report->attempt, report->step);
     return ho_store_put_requeue(d->store, report->number, HO_TRIAL_WAITING, NULL,
                                 "paused by the pruner");
 }
@@ -246,9 +278,6 @@ ho_status ho_dispatch_report(ho_dispatch *d, int64_t worker, const ho_report_in 
         break;
     }
     ho_slot *slot = &d->slot[report->number];
-    if (slot->state != HO_TRIAL_RUNNING) { /* paused, and the message crossed */
-        return HO_OK;
-    }
     /* epochs count over the rounds of a raced trial, so that trials at one step have met the same
      * folds */
     ho_epoch_stat stat = report->stat ? *report->stat : (ho_epoch_stat){0};
@@ -268,7 +297,8 @@ ho_status ho_dispatch_report(ho_dispatch *d, int64_t worker, const ho_report_in 
             return rc;
         }
     }
-    if (!report->scored || step <= 0) {
+    /* a report that crossed our pause decides nothing: it is told again when the trial goes on */
+    if (!report->scored || step <= 0 || slot->state != HO_TRIAL_RUNNING) {
         return HO_OK;
     }
     if (slot->fits && slot->ask >= 0) { /* a retest runs to its end */
@@ -372,6 +402,7 @@ ho_status ho_dispatch_fail(ho_dispatch *d, int64_t worker, int64_t number, int64
     if (seat && cause == HO_CAUSE_DATA) {
         seat->no_data = true;
     }
+    ho_dispatch_handed_back(&d->slot[number]);
     if (d->slot[number].state == HO_TRIAL_RUNNING &&
         (rc = ho_dispatch_requeue(d, number, cause, reason, now_ns, err)) != HO_OK) {
         return rc;

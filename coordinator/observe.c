@@ -121,7 +121,7 @@ void ho_observe_write(FILE *out, const char *study, const char *objective,
             health->commit_s);
     put_one(&e, "database_commit_seconds_max", "gauge", "The longest of them.",
             health->commit_max_s);
-    put_one(&e, "database_paused", "gauge", "1 while the database cannot be written.",
+    put_one(&e, "database_paused", "gauge", "1 while the database or artifacts cannot be written.",
             view->paused ? 1 : 0);
     put_one(&e, "draining", "gauge", "1 after a first signal: no new trials are started.",
             view->draining ? 1 : 0);

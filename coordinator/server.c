@@ -109,6 +109,7 @@ void ho_server_destroy(ho_server **server)
         ho_server_client_free(s->client[i]);
     }
     free(s->client);
+    ho_server_forget_lost(s);
     ho_artifacts_destroy(&s->artifacts);
     ho_rounds_destroy(&s->rounds);
     if (s->signal_fd >= 0) {
@@ -184,6 +185,19 @@ static void send_prune(void *user, int64_t worker, int64_t number, int64_t attem
     send_about((ho_server *)user, worker, HO_MSG_PRUNE, number, attempt);
 }
 
+static void send_pause(void *user, int64_t worker, int64_t number, int64_t attempt, int64_t epoch)
+{
+    ho_server *s = (ho_server *)user;
+    ho_client *client = ho_server_client_of(s, worker);
+    if (client) {
+        ho_message message = ho_message_make(HO_MSG_PAUSE);
+        message.trial = number;
+        message.attempt = (int32_t)attempt;
+        message.pause.epoch = (int32_t)epoch;
+        ho_server_send(s, client, &message);
+    }
+}
+
 static void send_verdict(void *user, int64_t worker, int64_t number, int64_t attempt, bool keep)
 {
     send_about((ho_server *)user, worker, keep ? HO_MSG_KEEP : HO_MSG_DROP, number, attempt);
@@ -222,6 +236,7 @@ ho_dispatch_io ho_server_io(ho_server *server)
         .user = server,
         .lease = send_lease,
         .prune = send_prune,
+        .pause = send_pause,
         .verdict = send_verdict,
         .ack = send_ack,
         .finished = trial_ended,
@@ -448,6 +463,7 @@ ho_status ho_server_run(ho_server *s, ho_err *err)
             *err = s->fatal_err;
             break;
         }
+        ho_server_tend_lost(s, now_ns);
         if ((rc = ho_dispatch_tick(s->dispatch, now_ns, err)) != HO_OK) {
             break;
         }

@@ -267,6 +267,9 @@ static ho_status take_result(ho_server *s, ho_client *client, const ho_message *
 static void handle_result(ho_server *s, ho_client *client, ho_message *m, int64_t now_ns)
 {
     ho_err err = {0};
+    if (ho_server_awaits(s, client, m)) {
+        return; /* it comes again with its artifacts */
+    }
     ho_status rc = ho_dispatch_races(s->dispatch, m->trial)
                        ? take_round(s, client, m, now_ns, &err)
                        : take_result(s, client, m, now_ns, &err);
@@ -303,6 +306,9 @@ static void handle_fail(ho_server *s, ho_client *client, const ho_message *m, in
 {
     ho_err err = {0};
     ho_cause cause = cause_of(m->fail.class_id);
+    if (cause == HO_CAUSE_PREEMPTED && ho_server_awaits(s, client, m)) {
+        return; /* a paused trial: it comes again with its checkpoint */
+    }
     if (cause == HO_CAUSE_DATA) {
         s->data_failed = true;
         (void)snprintf(s->data_reason, sizeof s->data_reason, "%s", m->fail.reason);
@@ -355,25 +361,6 @@ static void handle_want(ho_server *s, ho_client *client, const ho_msg_want *m, i
     ho_server_send_file(client, &t);
 }
 
-static void handle_chunk(ho_server *s, ho_client *client, const ho_message *m, int64_t now_ns)
-{
-    ho_err err = {0};
-    if (m->chunk.kind == HO_CHUNK_DATA) {
-        ho_server_offence(s, &client->peer, "workers do not send data files", now_ns);
-        return;
-    }
-    if (!ho_dispatch_holds(s->dispatch, client->worker, m->trial, m->attempt)) {
-        return; /* late: the trial was given up or has ended */
-    }
-    ho_status rc =
-        ho_artifacts_chunk(s->artifacts, m->trial, m->attempt, &m->chunk, ho_clock_unix_ns(), &err);
-    if (rc == HO_EPROTO) {
-        ho_server_offence(s, &client->peer, err.text, now_ns);
-    } else if (rc != HO_OK && rc != HO_EAGAIN) {
-        ho_log(HO_LOG_ERROR, "server", "artifact lost: %s", err.text);
-    }
-}
-
 void ho_server_handle(ho_server *s, const ho_peer *from, ho_message *m, int64_t now_ns)
 {
     ho_client *client = ho_server_client(s, from);
@@ -420,7 +407,7 @@ void ho_server_handle(ho_server *s, const ho_peer *from, ho_message *m, int64_t 
         handle_want(s, client, &m->want, now_ns);
         break;
     case HO_MSG_CHUNK:
-        handle_chunk(s, client, m, now_ns);
+        ho_server_take_chunk(s, client, m, now_ns);
         break;
     case HO_MSG_BYE:
         (void)snprintf(s->last_bye, sizeof s->last_bye, "%s", m->bye.reason);

@@ -35,6 +35,8 @@ typedef struct ho_transfer {
     uint64_t offset, total;
 } ho_transfer;
 
+typedef struct ho_lost ho_lost; /* see server_artifacts.c */
+
 typedef struct ho_client {
     ho_peer peer;
     int64_t worker; /* -1 before hello and after it was given up */
@@ -66,6 +68,9 @@ struct ho_server {
     int signal_fd;
     bool data_failed;            /* a worker could not use the data */
     char last_bye[HO_WIRE_TEXT]; /* why the last worker left */
+    ho_lost *lost_files;         /* artifacts that the disk refused */
+    bool lost_known;             /* dispatch is held up because of them */
+    int64_t probe_ns;            /* when to look for room next */
     bool stopping;               /* the workers have been told to leave */
     char data_reason[HO_WIRE_TEXT];
     ho_status fatal; /* from a handler */
@@ -87,6 +92,14 @@ void ho_server_client_free(ho_client *client);
 
 /* Handles one message and clears it. */
 void ho_server_handle(ho_server *s, const ho_peer *from, ho_message *message, int64_t now_ns);
+/* A chunk of an artifact or checkpoint. */
+void ho_server_take_chunk(ho_server *s, ho_client *client, const ho_message *message,
+                          int64_t now_ns);
+/* Whether an artifact of this message's trial could not be written: the message waits, too. */
+bool ho_server_awaits(const ho_server *s, const ho_client *client, const ho_message *message);
+/* Asks the workers for what the disk refused, once there is room. */
+void ho_server_tend_lost(ho_server *s, int64_t now_ns);
+void ho_server_forget_lost(ho_server *s);
 /* What to call a client in the log. */
 const char *ho_server_client_name(const ho_client *client);
 /* A peer sent nonsense. */

@@ -231,6 +231,9 @@ static const ho_field trials_rows[] = {
 };
 TABLE(trials);
 
+static const ho_field pause_rows[] = {INT(ho_msg_pause, epoch, 0, 1e9)};
+TABLE(pause);
+
 static const ho_field fetch_rows[] = {
     INT(ho_msg_fetch, kind, 0, HO_FETCH_BARS), INT(ho_msg_fetch, fold, -1, HO_FOLDS_MAX),
     INT(ho_msg_fetch, seed, -1, 4096),
@@ -267,6 +270,7 @@ static const struct {
     [HO_MSG_BYE] = {&bye_table, false},           [HO_MSG_DONE] = {&done_table, false},
     [HO_MSG_CHUNK] = {&chunk_table, true},        [HO_MSG_STUDY] = {&study_table, false},
     [HO_MSG_TRIALS] = {&trials_table, false},     [HO_MSG_PRUNE] = {&no_table, true},
+    [HO_MSG_PAUSE] = {&pause_table, true},
     [HO_MSG_ACK] = {&no_table, true},             [HO_MSG_KEEP] = {&no_table, true},
     [HO_MSG_DROP] = {&no_table, true},            [HO_MSG_FETCH] = {&fetch_table, true},
     [HO_MSG_JOB] = {&job_table, false},           [HO_MSG_PING] = {&ping_table, false},

@@ -59,6 +59,7 @@ enum {
     X(STUDY, "study", C)                                                                           \
     X(TRIALS, "trials", C)                                                                         \
     X(PRUNE, "prune", C)                                                                           \
+    X(PAUSE, "pause", C)                                                                           \
     X(ACK, "ack", C)                                                                               \
     X(KEEP, "keep", C)                                                                             \
     X(DROP, "drop", C)                                                                             \
@@ -277,6 +278,10 @@ typedef enum ho_fetch_kind {
     HO_FETCH_BARS, /* per-bar returns */
 } ho_fetch_kind;
 
+typedef struct ho_msg_pause {
+    int32_t epoch; /* of the report that it answers */
+} ho_msg_pause;
+
 typedef struct ho_msg_fetch {
     ho_fetch_kind kind;
     int32_t fold, seed; /* -1: all */
@@ -306,7 +311,7 @@ typedef struct ho_msg_refuse {
 
 typedef struct ho_message {
     ho_message_type type;
-    int64_t trial;   /* report, result, fail, chunk, prune, ack, keep, drop, fetch; else -1 */
+    int64_t trial; /* report, result, fail, chunk, prune, pause, ack, keep, drop, fetch; else -1 */
     int32_t attempt; /* likewise, from 1; else 0 */
     union {
         ho_msg_hello hello;
@@ -322,6 +327,7 @@ typedef struct ho_message {
         ho_msg_chunk chunk;
         ho_msg_study study;
         ho_msg_trials trials;
+        ho_msg_pause pause;
         ho_msg_fetch fetch;
         ho_msg_job job;
         ho_msg_ping ping;

@@ -103,6 +103,18 @@ ho_status ho_pool_checkpoint(ho_pool *pool, int64_t number, int32_t attempt, boo
     return ho_err_set(err, HO_ENOTFOUND, "trial %lld is not running here", (long long)number);
 }
 
+ho_status ho_pool_pause(ho_pool *pool, int64_t number, int32_t attempt, int32_t epoch, void **blob,
+                        size_t *size, ho_err *err)
+{
+    for (int i = 0; i < pool->entries; i++) {
+        ho_trial_run *run = pool->entry[i].run;
+        if (run->plan->number == number && run->plan->attempt == attempt) {
+            ho_trial_run_tell_again(run, epoch);
+        }
+    }
+    return ho_pool_checkpoint(pool, number, attempt, true, blob, size, err);
+}
+
 static struct entry *entry_numbered(ho_pool *pool, int64_t number)
 {
     for (int i = 0; i < pool->entries; i++) {

@@ -66,6 +66,11 @@ ho_status ho_pool_resume(ho_pool *pool, ho_trial_plan **plan, const void *blob, 
 ho_status ho_pool_checkpoint(ho_pool *pool, int64_t number, int32_t attempt, bool replay,
                              void **blob, size_t *size, ho_err *err);
 
+/* A checkpoint with which another worker goes on as if the trial had not been paused after its
+ * report of `epoch`: with the replay ring, and what was told since is told again there. */
+ho_status ho_pool_pause(ho_pool *pool, int64_t number, int32_t attempt, int32_t epoch, void **blob,
+                        size_t *size, ho_err *err);
+
 /* Population: the lanes of trial dst take weights, moments and targets of the same lanes of trial
  * src, and dst trains on with these numbers; config [parameters] is noted in its plan. HO_EINVAL:
  * not both training in one cohort, or the numbers are refused (err says why); dst is as before

@@ -361,6 +361,7 @@ static ho_status fill_plan(const ho_lane_context *context, const ho_settings *s,
     }
     plan->epochs = agent.epochs;
     plan->eval_every = i32(s, HO_KEY_AGENT_EVAL_EVERY);
+    plan->may_pause = ho_settings_bool(s, HO_KEY_PRUNER_PROMOTE);
     plan->select_best = ho_settings_choice(s, HO_KEY_AGENT_SELECT) == 1;
     plan->objectives = context->study->objective_count;
     for (int i = 0; i < plan->objectives; i++) {

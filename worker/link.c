@@ -368,8 +368,17 @@ static void take(ho_link *link, ho_message *message)
         link->refused = true;
         deliver(link, message);
         return;
+    case HO_MSG_FETCH:
+        if (message->fetch.kind != HO_FETCH_CHECKPOINT) {
+            ho_log(HO_LOG_INFO, "link", "artifacts are asked for again trial=%lld attempt=%d",
+                   (long long)message->trial, message->attempt);
+            ho_outbox_again(link->outbox, message->trial, message->attempt);
+            break;
+        }
+        deliver(link, message);
+        return;
     default:
-        deliver(link, message); /* fetch, chunk */
+        deliver(link, message); /* pause, chunk */
         return;
     }
     ho_message_clear(message);

@@ -49,8 +49,9 @@ void ho_link_destroy(ho_link **link);
  * coordinator is away: they are stale by its return. HO_EINVAL: it cannot be encoded. */
 ho_status ho_link_send(ho_link *link, const ho_message *message, ho_err *err);
 
-/* Takes the next message: study (again after every reconnect), trials, prune, drop, fetch, job,
- * chunk, stop, refuse. timeout_ms 0 only looks. false: none. *out is the caller's to clear. */
+/* Takes the next message: study (again after every reconnect), trials, prune, pause, drop, fetch of
+ * a checkpoint, job, chunk, stop, refuse. timeout_ms 0 only looks. false: none. *out is the
+ * caller's to clear. */
 bool ho_link_receive(ho_link *link, int timeout_ms, ho_message *out);
 
 /* A study came over this connection, which still stands. */

@@ -158,6 +158,36 @@ void ho_outbox_rewind(ho_outbox *outbox)
     outbox->unsent = outbox->head;
 }
 
+void ho_outbox_again(ho_outbox *outbox, int64_t trial, int32_t attempt)
+{
+    struct item *again = NULL, **end = &again;
+    for (struct item **link = &outbox->head; *link;) {
+        struct item *item = *link;
+        if (item->label.trial != trial || item->label.attempt != attempt || !item->label.keep ||
+            item->label.type == HO_MSG_REPORT) {
+            link = &item->next;
+            continue;
+        }
+        if (outbox->unsent == item) {
+            outbox->unsent = item->next;
+        }
+        *link = item->next;
+        item->next = NULL;
+        item->sent = false;
+        *end = item;
+        end = &item->next;
+    }
+    outbox->tail = &outbox->head;
+    while (*outbox->tail) {
+        outbox->tail = &(*outbox->tail)->next;
+    }
+    *outbox->tail = again;
+    if (again) {
+        outbox->tail = end;
+        outbox->unsent = outbox->unsent ? outbox->unsent : again;
+    }
+}
+
 bool ho_outbox_idle(const ho_outbox *outbox)
 {
     return outbox->unsent == NULL;

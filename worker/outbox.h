@@ -43,6 +43,8 @@ void ho_outbox_sent(ho_outbox *outbox);
 
 /* The connection was lost: every kept item is unsent again. */
 void ho_outbox_rewind(ho_outbox *outbox);
+/* Artifacts, result and failure of this trial are unsent again and leave last, in their order. */
+void ho_outbox_again(ho_outbox *outbox, int64_t trial, int32_t attempt);
 bool ho_outbox_idle(const ho_outbox *outbox); /* nothing to send */
 
 /* false: it is held, or was forgotten lately, with this or a newer attempt: a repeated or stale

@@ -20,7 +20,7 @@
 
 enum {
     IDLE_MS = 200,      /* how long a wait for messages lasts without work */
-    DELIVER_MS = 60000, /* a leaving worker waits this long for its last acks */
+    DELIVER_MS = 60000, /* without a coordinator a leaving worker waits this long to deliver */
     TRIALS_MAX = 4096,
 };
 
@@ -212,12 +212,14 @@ static void take(ho_session *session, ho_message *m)
     case HO_MSG_DROP:
         ho_session_take_end(session, m);
         break;
+    case HO_MSG_PAUSE:
+        ho_session_take_pause(session, m);
+        break;
     case HO_MSG_CHUNK:
         ho_session_take_chunk(session, m);
         break;
     case HO_MSG_FETCH:
-        /* artifacts of finished trials went before their results */
-        if (m->fetch.kind == HO_FETCH_CHECKPOINT && session->pool) {
+        if (session->pool) { /* of a checkpoint; the link answers the others */
             ho_checkpoints_send(session->checkpoints, session->pool, session->link, m->trial,
                                 m->attempt);
         }
@@ -391,7 +393,8 @@ int ho_session_run(ho_session *session, ho_link *link, const volatile int *hand_
         if (session->leaving == DRAINS && !worked) {
             /* all trained; the last acks are due */
             drained_ms = drained_ms == 0 ? ho_session_now_ms() : drained_ms;
-            if (ho_link_settled(link) || ho_session_now_ms() - drained_ms > DELIVER_MS) {
+            if (ho_link_settled(link) ||
+                (!ho_link_joined(link) && ho_session_now_ms() - drained_ms > DELIVER_MS)) {
                 break;
             }
         }

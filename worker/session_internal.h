@@ -55,6 +55,8 @@ void ho_session_take_trials(ho_session *session, ho_message *message);
 void ho_session_take_chunk(ho_session *session, const ho_message *message);
 /* prune or drop */
 void ho_session_take_end(ho_session *session, const ho_message *message);
+/* Stops a trial so that it can go on elsewhere, and hands it back. */
+void ho_session_take_pause(ho_session *session, const ho_message *message);
 /* Data that was asked for and did not come, checkpoints that came. Between two steps. */
 void ho_session_look_for_data(ho_session *session);
 void ho_session_start_resumed(ho_session *session);

@@ -190,31 +190,64 @@ void ho_session_hand_back_orders(ho_session *session, const char *reason)
     session->order_count = 0;
 }
 
-void ho_session_take_end(ho_session *session, const ho_message *m)
+/* Stops a trial wherever it stands: training, ordered, waiting for its checkpoint. false: it is not
+ * here (any more). */
+static bool end_trial(ho_session *session, int64_t trial, int32_t attempt)
 {
-    if (session->commands && ho_commands_drop(session->commands, m->trial, m->attempt)) {
-        ho_log(HO_LOG_INFO, "worker", "%s trial=%lld attempt=%d", ho_message_name(m->type),
-               (long long)m->trial, m->attempt);
-        return;
+    if (session->commands && ho_commands_drop(session->commands, trial, attempt)) {
+        return true;
     }
     for (int i = 0; i < session->order_count; i++) {
         ho_msg_trials *trials = &session->order[i].trials;
         for (int32_t k = 0; k < trials->count; k++) {
-            if (trials->order[k].trial == m->trial && trials->order[k].attempt == m->attempt) {
+            if (trials->order[k].trial == trial && trials->order[k].attempt == attempt) {
                 free(trials->order[k].config);
                 trials->order[k] = trials->order[--trials->count];
-                return;
+                return true;
             }
         }
     }
-    if (!session->pool) {
-        return;
+    if (session->pool && (ho_pool_drop(session->pool, trial, attempt) ||
+                          ho_checkpoints_forget(session->checkpoints, trial, attempt))) {
+        ho_evolution_leave(session->evolution, trial);
+        return true;
     }
-    if (ho_pool_drop(session->pool, m->trial, m->attempt) ||
-        ho_checkpoints_forget(session->checkpoints, m->trial, m->attempt)) {
-        ho_evolution_leave(session->evolution, m->trial);
+    return false;
+}
+
+void ho_session_take_end(ho_session *session, const ho_message *m)
+{
+    if (end_trial(session, m->trial, m->attempt)) {
         ho_log(HO_LOG_INFO, "worker", "%s trial=%lld attempt=%d", ho_message_name(m->type),
                (long long)m->trial, m->attempt);
+    }
+}
+
+void ho_session_take_pause(ho_session *session, const ho_message *m)
+{
+    ho_err err = {0};
+    void *blob = NULL;
+    size_t size = 0;
+    ho_status rc = HO_ENOTFOUND; /* nothing to save: not started, or a command */
+    if (session->pool) {
+        rc = ho_pool_pause(session->pool, m->trial, m->attempt, m->pause.epoch, &blob, &size, &err);
+    }
+    if (rc == HO_OK) {
+        rc = ho_report_file(session->link, HO_CHUNK_ARTIFACT, m->trial, m->attempt, "checkpoint",
+                            blob, size, &err);
+    }
+    if (rc != HO_OK && rc != HO_ENOTFOUND) {
+        ho_log(HO_LOG_WARN, "worker", "paused trial=%lld will start anew: %s", (long long)m->trial,
+               err.text);
+    }
+    free(blob);
+    if (end_trial(session, m->trial, m->attempt)) {
+        ho_log(HO_LOG_INFO, "worker", "paused trial=%lld attempt=%d epoch=%d checkpoint=%zu",
+               (long long)m->trial, m->attempt, m->pause.epoch, size);
+        if (ho_report_refusal(session->link, m->trial, m->attempt, HO_FAIL_CANCELLED, "paused",
+                              &err) != HO_OK) {
+            complain("pause", &err);
+        }
     }
 }
 

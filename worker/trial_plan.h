@@ -33,6 +33,7 @@ typedef struct ho_trial_plan {
     ho_window *test;                       /* [folds] owned */
     int32_t epochs, eval_every;            /* of training; between validation reports */
     bool select_best;                      /* select = "best_validation" */
+    bool may_pause;                        /* pruner.promote: see ho_trial_run_tell_again */
     int32_t objectives;                    /* 1 .. HO_PLAN_OBJECTIVES */
     int32_t objective[HO_PLAN_OBJECTIVES]; /* ho_metric */
 } ho_trial_plan;

@@ -150,8 +150,9 @@ bool ho_trial_run_next_row(ho_trial_run *run, ho_trial_epoch *out)
 {
     const ho_trial_plan *plan = run->plan;
     memset(out, 0, sizeof *out);
-    if (run->rows_out > 0) {
-        row_free(&run->row[run->rows_out - 1]);
+    int kept = plan->may_pause ? HO_ROWS_KEPT : 0;
+    if (run->rows_out > kept) {
+        row_free(&run->row[run->rows_out - 1 - kept]);
     }
     if (run->rows_out >= plan->epochs) {
         return false;
@@ -172,6 +173,13 @@ bool ho_trial_run_next_row(ho_trial_run *run, ho_trial_epoch *out)
     }
     out->fold_value = row->fold_value;
     return true;
+}
+
+void ho_trial_run_tell_again(ho_trial_run *run, int epoch)
+{
+    while (run->rows_out > epoch && run->row[run->rows_out - 1]) {
+        run->rows_out--;
+    }
 }
 
 void ho_epoch_stat_merge(ho_epoch_stat *out, const ho_epoch_stat *lane, int n)

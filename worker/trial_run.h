@@ -14,6 +14,9 @@
 extern "C" {
 #endif
 
+/* A decision on a report is back before the trial is so many epochs further. */
+enum { HO_ROWS_KEPT = 64 };
+
 typedef enum ho_lane_phase { HO_LANE_WAITING, HO_LANE_RUNNING, HO_LANE_FINISHED } ho_lane_phase;
 
 typedef struct ho_lane_run {
@@ -49,7 +52,7 @@ typedef struct ho_trial_epoch {
 typedef struct ho_trial_run {
     ho_trial_plan *plan;      /* owned */
     ho_lane_run *lane;        /* [plan->lanes] */
-    ho_epoch_row **row;       /* [plan->epochs] NULL: no lane there yet, or handed out */
+    ho_epoch_row **row;       /* [plan->epochs] NULL: no lane there yet, or forgotten */
     int32_t rows_out;         /* rows handed out */
     ho_backtest_result *test; /* [folds, seeds], filled as lanes finish */
     int32_t finished;         /* lanes */
@@ -74,9 +77,13 @@ ho_epoch_row *ho_trial_run_row(ho_trial_run *run, int epoch);
 /* Drops all rows, handed out or not. */
 void ho_trial_run_clear_rows(ho_trial_run *run);
 
-/* Fills *out with the next complete row and drops it here; false when there is none. The arrays of
- * *out stay valid until the next call or destroy. */
+/* Fills *out with the next complete row, which is told then; false when there is none. The arrays
+ * of *out stay valid until the next call or destroy. */
 bool ho_trial_run_next_row(ho_trial_run *run, ho_trial_epoch *out);
+
+/* Rows behind `epoch` will be handed out once more, as far as they are kept: the newest
+ * HO_ROWS_KEPT of a trial that may be paused. */
+void ho_trial_run_tell_again(ho_trial_run *run, int epoch);
 
 /* Merges n lanes' statistics in order: means of means, smallest minima, largest maxima, sums of
  * counts; the state of the first lane that is not active. */

@@ -39,17 +39,18 @@ static void a_pruned_trial_ends_at_once_with_its_last_value(void **state)
     world_free(w);
 }
 
+static const char promote_toml[] =
+    "[study]\nname = \"fixture\"\n[data]\npath = \"bars.csv\"\n"
+    "[agent]\nepochs = 9\n[sampler]\nkind = \"random\"\n"
+    "[pruner]\nkind = \"asha\"\nmin_epochs = 1\nreduction = 3\npromote = true\n"
+    "[search]\n\"barriers.stop_loss\" = { float = [10, 80] }\n";
+
 /* asha with promote: a trial is paused at a rung, and goes on when the rung shows it belongs to the
  * best; what is never promoted ends as pruned. */
 static void paused_trials_are_promoted_or_end_as_pruned(void **state)
 {
     (void)state;
-    static const char toml[] =
-        "[study]\nname = \"fixture\"\n[data]\npath = \"bars.csv\"\n"
-        "[agent]\nepochs = 9\n[sampler]\nkind = \"random\"\n"
-        "[pruner]\nkind = \"asha\"\nmin_epochs = 1\nreduction = 3\npromote = true\n"
-        "[search]\n\"barriers.stop_loss\" = { float = [10, 80] }\n";
-    world *w = world_make_of(toml, 9);
+    world *w = world_make_of(promote_toml, 9);
     w->config.in_flight = 3;
     world_start(w);
     int64_t worker = world_join(w, 3);
@@ -58,17 +59,17 @@ static void paused_trials_are_promoted_or_end_as_pruned(void **state)
         world_tick(w);
         for (; done < w->leases; done++) {
             const sent *lease = &w->lease[done];
-            int pauses = w->prunes;
+            int pauses = w->pauses;
             promoted += lease->attempt > 1;
-            for (int64_t epoch = 1; epoch <= 9 && w->prunes == pauses;
+            for (int64_t epoch = 1; epoch <= 9 && w->pauses == pauses;
                  epoch++) { /* earlier trials are better */
                 assert_int_equal(
                     world_report(w, lease, epoch, 0.01 * (double)epoch - (double)lease->number),
                     HO_OK);
             }
-            if (w->prunes == pauses) {
-                assert_int_equal(world_deliver(w, lease, (double)lease->number), HO_OK);
-            }
+            assert_int_equal(w->pauses == pauses ? world_deliver(w, lease, (double)lease->number)
+                                                 : world_give_up(w, lease, HO_CAUSE_PREEMPTED),
+                             HO_OK);
             ho_dispatch_ready(w->d, worker, 3, 1, w->now);
         }
     }
@@ -77,6 +78,7 @@ static void paused_trials_are_promoted_or_end_as_pruned(void **state)
     assert_int_equal(world_trials_in(w, "COMPLETE") + world_trials_in(w, "PRUNED"), 9);
     assert_true(promoted > 0);
     assert_true(world_trials_in(w, "PRUNED") > 0);
+    assert_int_equal(w->prunes, 0);
     assert_int_equal(
         fixture_count(w->store, "SELECT count(*) FROM report WHERE verdict = 'pause'") > 0, 1);
     world_free(w);
@@ -101,7 +103,10 @@ static void a_promoted_trial_stays_promoted_over_a_restart(void **state)
     for (int i = 0; i < 4; i++) {
         assert_int_equal(world_report(w, &w->lease[i], 1, value[i]), HO_OK);
     }
-    assert_int_equal(w->prunes, 3); /* paused; trial 1 is among the best 2 of 4 by now */
+    assert_int_equal(w->pauses, 3); /* trial 1 is among the best 2 of 4 by now */
+    for (int i = 1; i < 4; i++) {
+        assert_int_equal(world_give_up(w, &w->lease[i], HO_CAUSE_PREEMPTED), HO_OK);
+    }
     world_tick(w);
     assert_int_equal(w->leases, 5);
     assert_int_equal(w->lease[4].number, 1);
@@ -161,6 +166,122 @@ static void pruning_with_several_objectives_survives_a_restart(void **state)
     assert_int_equal(fixture_count(w->store, "SELECT count(*) FROM report WHERE trial = 3 AND "
                                              "verdict = 'prune' AND competitors = 3"),
                      1);
+    world_free(w);
+}
+
+/* Six trials at the first rung, of which two go on: the best at once; the second, trial 1, is
+ * promoted while the worker that paused it has not sent its checkpoint yet. */
+static world *world_with_a_promotion(int64_t *worker)
+{
+    world *w = world_make_of(promote_toml, 6);
+    w->config.in_flight = 6;
+    world_start(w);
+    *worker = world_join(w, 6);
+    world_tick(w);
+    assert_int_equal(w->leases, 6);
+    for (int i = 0; i < 6; i++) {
+        assert_int_equal(world_report(w, &w->lease[i], 1, (double)-i), HO_OK);
+    }
+    assert_int_equal(w->pauses, 5);
+    for (int i = 2; i < 6; i++) {
+        assert_int_equal(world_give_up(w, &w->lease[i], HO_CAUSE_PREEMPTED), HO_OK);
+    }
+    assert_int_equal(world_deliver(w, &w->lease[0], 1.0), HO_OK);
+    ho_dispatch_ready(w->d, *worker, 6, 1, w->now);
+    world_tick(w);
+    world_tick(w);
+    assert_int_equal(world_events_of(w, "promote"), 1);
+    assert_int_equal(w->leases, 6);
+    assert_int_equal(w->acks, 5);
+    assert_false(ho_dispatch_done(w->d));
+    return w;
+}
+
+static void a_promoted_trial_waits_until_its_checkpoint_is_back(void **state)
+{
+    (void)state;
+    int64_t worker = -1;
+    world *w = world_with_a_promotion(&worker);
+    /* its artifacts are still welcome, and an epoch that crossed the pause changes nothing */
+    assert_true(ho_dispatch_holds(w->d, worker, w->lease[1].number, 1));
+    assert_int_equal(world_report(w, &w->lease[1], 2, 5.0), HO_OK);
+    assert_int_equal(world_give_up(w, &w->lease[1], HO_CAUSE_PREEMPTED), HO_OK);
+    world_tick(w);
+    assert_int_equal(w->acks, 6);
+    assert_int_equal(w->leases, 7);
+    assert_int_equal(w->lease[6].number, w->lease[1].number);
+    assert_int_equal(w->lease[6].attempt, 2);
+    assert_false(ho_dispatch_holds(w->d, worker, w->lease[1].number, 1));
+    world_finish(w, 6);
+    assert_int_equal(world_trials_in(w, "PRUNED"), 4);
+    world_free(w);
+}
+
+static void a_promoted_trial_goes_on_when_its_worker_dies(void **state)
+{
+    (void)state;
+    int64_t worker = -1;
+    world *w = world_with_a_promotion(&worker);
+    ho_dispatch_leave(w->d, worker, HO_CAUSE_CRASH, "test", w->now);
+    (void)world_join(w, 6);
+    world_tick(w);
+    assert_int_equal(w->leases, 7);
+    assert_int_equal(w->lease[6].number, w->lease[1].number);
+    world_finish(w, 6);
+    world_free(w);
+}
+
+static void a_result_that_crossed_the_pause_counts(void **state)
+{
+    (void)state;
+    int64_t worker = -1;
+    world *w = world_with_a_promotion(&worker);
+    assert_int_equal(world_deliver(w, &w->lease[1], 7.0), HO_OK);
+    world_finish(w, 6);
+    assert_int_equal(w->leases, 6);
+    assert_int_equal(world_trials_in(w, "COMPLETE"), 2);
+    world_free(w);
+}
+
+/* A restart between the pause and the checkpoint: the worker is told once more. */
+static void a_pause_is_told_again_after_a_restart(void **state)
+{
+    (void)state;
+    world *w = world_make_of(promote_toml, 9);
+    w->config.in_flight = 2;
+    world_start(w);
+    (void)world_join(w, 2);
+    world_tick(w);
+    assert_int_equal(world_report(w, &w->lease[0], 1, 0.0), HO_OK);
+    assert_int_equal(world_report(w, &w->lease[1], 1, -9.0), HO_OK);
+    assert_int_equal(w->pauses, 1);
+    sent held = w->lease[1];
+    fixture_flush(w->store);
+    world_crash_and_restart(w);
+    held.worker = world_join_with(w, 0, &held, 1);
+    assert_int_equal(w->keeps, 1);
+    assert_int_equal(w->pauses, 1);
+    assert_true(ho_dispatch_holds(w->d, held.worker, held.number, held.attempt));
+    assert_int_equal(world_give_up(w, &held, HO_CAUSE_PREEMPTED), HO_OK);
+    world_tick(w);
+    assert_int_equal(w->acks, 1);
+    world_free(w);
+}
+
+static void nothing_new_is_leased_while_dispatch_is_held(void **state)
+{
+    (void)state;
+    world *w = world_make(4);
+    ho_dispatch_view view;
+    ho_dispatch_hold(w->d, "no room");
+    (void)world_join(w, 4);
+    world_tick(w);
+    assert_int_equal(w->leases, 0);
+    ho_dispatch_look(w->d, &view);
+    assert_string_equal(view.paused, "no room");
+    ho_dispatch_hold(w->d, NULL);
+    world_finish(w, 0);
+    assert_int_equal(world_trials_in(w, "COMPLETE"), 4);
     world_free(w);
 }
 
@@ -461,6 +582,11 @@ int main(void)
         cmocka_unit_test(pruning_with_several_objectives_survives_a_restart),
         cmocka_unit_test(a_trial_that_is_worse_on_every_fold_is_pruned),
         cmocka_unit_test(paused_trials_are_promoted_or_end_as_pruned),
+        cmocka_unit_test(a_promoted_trial_waits_until_its_checkpoint_is_back),
+        cmocka_unit_test(a_promoted_trial_goes_on_when_its_worker_dies),
+        cmocka_unit_test(a_result_that_crossed_the_pause_counts),
+        cmocka_unit_test(a_pause_is_told_again_after_a_restart),
+        cmocka_unit_test(nothing_new_is_leased_while_dispatch_is_held),
         cmocka_unit_test(patience_ends_a_study_without_a_new_best),
         cmocka_unit_test(a_timeout_lets_running_trials_end),
         cmocka_unit_test(a_finite_space_ends_the_study),

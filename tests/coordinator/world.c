@@ -31,6 +31,13 @@ static void on_prune(void *user, int64_t worker, int64_t number, int64_t attempt
     note(w->prune, &w->prunes, worker, number, attempt);
 }
 
+static void on_pause(void *user, int64_t worker, int64_t number, int64_t attempt, int64_t epoch)
+{
+    world *w = (world *)user;
+    assert_true(epoch > 0);
+    note(w->pause, &w->pauses, worker, number, attempt);
+}
+
 static void on_verdict(void *user, int64_t worker, int64_t number, int64_t attempt, bool keep)
 {
     world *w = (world *)user;
@@ -60,7 +67,8 @@ void world_start(world *w)
     ho_err err = {0};
     ho_sampler_options sampler = ho_search_sampler_options(w->study, w->config.trials);
     ho_pruner_options pruner = ho_search_pruner_options(w->study, w->config.trials);
-    ho_dispatch_io io = {w, on_lease, on_prune, on_verdict, on_ack, NULL, unix_now, on_round_over};
+    ho_dispatch_io io = {w,      on_lease, on_prune, on_pause,     on_verdict,
+                         on_ack, NULL,     unix_now, on_round_over};
     sampler.deterministic = pruner.deterministic = w->config.deterministic;
     sampler.parallel = pruner.parallel = (int)w->config.parallel;
     sampler.replicates = w->config.replicates;
@@ -129,7 +137,7 @@ void world_crash_and_restart(world *w)
     world_stop(w);
     ho_store_close(&w->store);
     CHECK_OK(ho_store_open(&w->store, w->path, &options, &err), &err);
-    w->leases = w->acks = w->prunes = w->drops = w->keeps = 0;
+    w->leases = w->acks = w->prunes = w->pauses = w->drops = w->keeps = 0;
     world_start(w);
 }
 

@@ -23,8 +23,9 @@ typedef struct world {
     ho_dispatch_config config;
     char path[64];
     int64_t now, clock_error;
-    sent lease[WORLD_MAX], ack[WORLD_MAX], prune[WORLD_MAX], drop[WORLD_MAX], keep[WORLD_MAX];
-    int leases, acks, prunes, drops, keeps, rounds_over;
+    sent lease[WORLD_MAX], ack[WORLD_MAX], prune[WORLD_MAX], pause[WORLD_MAX], drop[WORLD_MAX],
+        keep[WORLD_MAX];
+    int leases, acks, prunes, pauses, drops, keeps, rounds_over;
     int leased_folds[WORLD_MAX], leased_fold[WORLD_MAX][WORLD_FOLDS]; /* as lease; 0: all */
 } world;
 

@@ -69,6 +69,12 @@ def study_text(trials=6, epochs=2, study="", more="", search="", data=DATA, ping
                        ping=ping, silence=silence, attempts=attempts)
 
 
+def promoting(text, first=1, reduction=3):
+    """The study with pauses: one in `reduction` goes on at each rung, the others may later."""
+    return text.replace('kind = "none"',
+                        f'kind = "asha"\nmin_epochs = {first}\nreduction = {reduction}\npromote = true')
+
+
 class SystemTest(unittest.TestCase):
     def setUp(self):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="ho-", dir=os.environ.get("HO_TEST_DIR")))

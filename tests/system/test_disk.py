@@ -3,11 +3,12 @@
 
 Needs root (mount), and is skipped without.
 """
+import hashlib
 import os
 import subprocess
 
 import harness
-from harness import study_text
+from harness import promoting, study_text
 
 
 class Disk(harness.SystemTest):
@@ -33,6 +34,21 @@ class Disk(harness.SystemTest):
         run = self.start("run", "t.toml", "--database", "small/t.db", "--log-level", "info")
         self.until(lambda: self.one("SELECT count(*) FROM trial WHERE state = 'COMPLETE'", "small/t.db") >= 1, "a trial",
                    run)
+        filler = self.fill()
+        self.until(lambda: "paused, results are kept in memory" in self.log(), "the pause", run)
+        self.assertIn("small/t.db", self.log())
+        stored = self.one("SELECT count(*) FROM trial_value", "small/t.db")
+        self.assertIsNone(run.poll())
+        self.assertLess(stored, 12)
+        filler.unlink()
+        self.wait(run)
+        self.assertIn("writing again", self.log())
+        self.assertEqual(self.states("small/t.db"), {"COMPLETE": 12})
+        self.assertEqual(self.one("SELECT count(*) FROM trial_value", "small/t.db"), 12)
+        self.assertIntact("small/t.db")
+
+    def fill(self):
+        """Fills the small disk; removing the file it returns makes room again."""
         filler = os.open(self.mount / "filler", os.O_WRONLY | os.O_CREAT)
         try:
             while True:
@@ -40,17 +56,49 @@ class Disk(harness.SystemTest):
         except OSError:
             pass
         os.close(filler)
-        self.until(lambda: "paused, results are kept in memory" in self.log(), "the pause", run)
-        self.assertIn("small/t.db", self.log())
-        stored = self.one("SELECT count(*) FROM trial_value", "small/t.db")
+        return self.mount / "filler"
+
+    def assert_artifacts_whole(self):
+        """Every artifact that is not deleted is there as it was sent."""
+        rows = self.query("SELECT path, size, sha256 FROM artifact WHERE deleted_ns IS NULL")
+        for path, size, sha256 in rows:
+            data = (self.dir / "t.artifacts" / path).read_bytes()
+            self.assertEqual((len(data), hashlib.sha256(data).hexdigest()), (size, sha256), path)
+        return rows
+
+    # agents whose files cannot be written stay at the worker, and their result with them
+    def test_artifacts_wait_for_room_and_none_is_lost(self):
+        (self.dir / "t.artifacts").symlink_to(self.mount)
+        filler = self.fill()
+        self.write(study_text(trials=6, epochs=2))
+        run = self.start("run", "t.toml", "--log-level", "info")
+        self.until(lambda: "wait at the workers" in self.log(), "the pause", run)
+        self.assertIn("t.artifacts", self.log())
+        self.assertEqual(self.one("SELECT count(*) FROM trial WHERE state = 'COMPLETE'"), 0)
         self.assertIsNone(run.poll())
-        self.assertLess(stored, 12)
-        os.unlink(self.mount / "filler")
+        filler.unlink()
         self.wait(run)
-        self.assertIn("writing again", self.log())
-        self.assertEqual(self.states("small/t.db"), {"COMPLETE": 12})
-        self.assertEqual(self.one("SELECT count(*) FROM trial_value", "small/t.db"), 12)
-        self.assertIntact("small/t.db")
+        self.assertIn("artifacts are written again", self.log())
+        self.assertEqual(self.states(), {"COMPLETE": 6})
+        self.assertEqual(self.one("SELECT max(attempt) FROM trial"), 1)  # no trial ran twice
+        rows = self.assert_artifacts_whole()
+        self.assertEqual(sum(path.endswith(".actions.zst") for path, _, _ in rows), 6 * 2)
+        kept = self.query("SELECT count(*) FROM artifact WHERE kind = 'weights' AND deleted_ns IS NULL "
+                          "GROUP BY trial")
+        self.assertTrue(kept and all(count == 2 for count, in kept), kept)
+        self.assertIntact()
+
+    def test_a_paused_trials_checkpoint_waits_for_room(self):
+        (self.dir / "t.artifacts").symlink_to(self.mount)
+        filler = self.fill()
+        self.write(promoting(study_text(trials=12, epochs=4)))
+        run = self.start("run", "t.toml", "--log-level", "info")
+        self.until(lambda: "wait at the workers" in self.log(), "the pause", run)
+        filler.unlink()
+        self.wait(run)
+        self.assertEqual(set(self.states()), {"COMPLETE", "PRUNED"})
+        self.assertEqual(self.one("SELECT count(*) FROM artifact WHERE kind = 'checkpoint' AND deleted_ns IS NULL"), 0)
+        self.assert_artifacts_whole()
 
     def test_a_read_only_folder_is_refused_by_run_and_read_by_sql(self):
         self.write(study_text(trials=1))

@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 import harness
-from harness import HYPEROPT, study_text
+from harness import HYPEROPT, promoting, study_text
 
 
 class Run(harness.SystemTest):
@@ -28,6 +28,37 @@ class Run(harness.SystemTest):
         self.assertEqual(self.one("SELECT count(*) FROM report"), 10)
         self.assertGreater(self.one("SELECT min(length(returns)) FROM fold_result WHERE fold >= 0"), 0)
         self.assertEqual(self.one("SELECT state FROM study"), "finished")
+        self.assertIntact()
+
+    # a trial that asha pauses and promotes ends where it would have ended, on whichever worker
+    def test_a_paused_trial_ends_as_if_it_had_not_been_paused(self):
+        def text(trials):
+            return study_text(trials=trials, epochs=20).replace("episodes = 4", "episodes = 64")
+        self.write(promoting(text(16), first=10, reduction=2))
+        again, more = [], []
+        for _ in range(8):  # who is promoted depends on who came first
+            self.wait(self.start("run", "t.toml", "--workers", 2, "--log-level", "info", *more, log="log"))
+            again = [n for n, in self.query("SELECT number FROM trial WHERE state = 'COMPLETE' AND attempt > 1")]
+            if again:
+                break
+            more = ["--trials", 8]
+        self.assertEqual(set(self.states()), {"COMPLETE", "PRUNED"})
+        self.assertTrue(again)
+        self.write(text(max(again) + 1))
+        self.hyperopt("run", "t.toml", "--database", "whole.db", "--workers", 2)
+        self.assertGreaterEqual(self.log().count("goes on from a checkpoint"), len(again))
+        self.assertNotIn("start anew", self.log())
+        for number in again:
+            reports = "SELECT step, value FROM report WHERE trial = {}".format(number)
+            self.assertLessEqual(set(self.query(reports)), set(self.query(reports, "whole.db")), number)
+            for sql in ("SELECT value FROM trial_value WHERE trial = {}",
+                        "SELECT epoch, loss, reward_mean, experiences, validation FROM epoch_stat WHERE trial = {}",
+                        "SELECT fold, seed, returns FROM fold_result WHERE trial = {}",
+                        "SELECT epochs, experiences, updates FROM trial WHERE number = {}"):
+                self.assertEqual(self.query(sql.format(number)), self.query(sql.format(number), "whole.db"), number)
+        self.assertGreater(self.one("SELECT count(*) FROM artifact WHERE kind = 'checkpoint'"), 0)
+        self.assertEqual(self.one("SELECT count(*) FROM artifact WHERE kind = 'checkpoint' AND deleted_ns IS NULL"), 0)
+        self.assertEqual([str(path) for path in self.dir.glob("t.artifacts/*/checkpoint*")], [])
         self.assertIntact()
 
     def test_an_automatic_batch_is_measured_once_and_kept(self):

@@ -148,6 +148,34 @@ static void held_trials_say_how_far_they_are(void **state)
     free(held);
 }
 
+/* What the disk at the coordinator refused is sent once more, and what came behind it. */
+static void artifacts_and_result_are_sent_again_when_asked(void **state)
+{
+    (void)state;
+    assert_true(ho_outbox_hold(outbox, 7, 1));
+    assert_true(ho_outbox_hold(outbox, 8, 1));
+    add(HO_MSG_REPORT, 7, 1, "1");
+    add(HO_MSG_CHUNK, 7, 1, "a7");
+    add(HO_MSG_CHUNK, 8, 1, "a8");
+    assert_string_equal(send_all(), "1 a7 a8");
+    add(HO_MSG_RESULT, 7, 1, "result7");
+    add(HO_MSG_RESULT, 8, 1, "result8");
+    ho_outbox_again(outbox, 7, 2); /* another attempt */
+    ho_outbox_again(outbox, 7, 1);
+    assert_string_equal(send_all(), "result8 a7 result7");
+    ho_outbox_again(outbox, 8, 1);
+    add(HO_MSG_READY, -1, 0, "ready");
+    assert_string_equal(send_all(), "a8 result8 ready");
+    ho_outbox_rewind(outbox);
+    assert_string_equal(send_all(), "1 a7 result7 a8 result8");
+    assert_true(ho_outbox_forget(outbox, 7, 1));
+    ho_outbox_again(outbox, 7, 1);
+    assert_true(ho_outbox_forget(outbox, 8, 1));
+    assert_string_equal(send_all(), "");
+    add(HO_MSG_READY, -1, 0, "ready");
+    assert_string_equal(send_all(), "ready");
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -159,6 +187,7 @@ int main(void)
         T(repeated_and_stale_orders_are_not_taken),
         T(a_newer_attempt_replaces_the_older),
         T(held_trials_say_how_far_they_are),
+        T(artifacts_and_result_are_sent_again_when_asked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

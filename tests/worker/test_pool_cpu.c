@@ -284,6 +284,51 @@ static void a_resumed_trial_goes_on_bit_for_bit(void **state)
     free(text);
 }
 
+/* The decision on epoch 2 comes when the trial is two epochs further. What it told of those was not
+ * heard; another worker tells it again, and ends where the trial would have ended. */
+static void a_paused_trial_goes_on_elsewhere_bit_for_bit(void **state)
+{
+    (void)state;
+    char *text = alone(4);
+    for (int replay = 1; replay >= 0; replay--) {
+        bool worked = false;
+        void *blob = NULL;
+        size_t size = 0, heard = 0;
+        open_pool(4);
+        ho_trial_plan *plan = plan_of(1, 5);
+        plan->may_pause = true;
+        CHECK_OK(ho_pool_add(pool, &plan, &err), &err);
+        for (int i = 0; i < 4; i++) {
+            heard = i == 2 ? said_length : heard;
+            CHECK_OK(ho_pool_step(pool, &worked, &err), &err);
+        }
+        if (replay) {
+            CHECK_OK(ho_pool_pause(pool, 1, 1, 2, &blob, &size, &err), &err);
+        } else { /* what it takes: without the ring the same agents learn something else */
+            CHECK_OK(ho_pool_checkpoint(pool, 1, 1, false, &blob, &size, &err), &err);
+        }
+        assert_true(ho_pool_drop(pool, 1, 1));
+        said_length = replay ? heard : said_length;
+        said[said_length] = '\0';
+        ho_pool_destroy(&pool);
+        open_pool(6);
+        add(4, 3); /* takes the first slots */
+        plan = plan_of(1, 5);
+        plan->attempt = 2;
+        CHECK_OK(ho_pool_resume(pool, &plan, blob, size, &err), &err);
+        free(blob);
+        run_all();
+        if (replay) {
+            assert_string_equal(said, text);
+        } else {
+            assert_string_not_equal(said, text);
+        }
+        teardown(NULL);
+        setup(NULL);
+    }
+    free(text);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -291,6 +336,7 @@ int main(void)
         TEST(a_trial_trains_and_trades),
         TEST(slots_and_neighbours_change_no_bit),
         TEST(a_resumed_trial_goes_on_bit_for_bit),
+        TEST(a_paused_trial_goes_on_elsewhere_bit_for_bit),
     };
     return cmocka_run_group_tests(tests, load_market, unload_market);
 }

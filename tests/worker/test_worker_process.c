@@ -431,6 +431,39 @@ static void a_running_trial_is_checkpointed_when_asked(void **state)
     ho_message_clear(&m);
 }
 
+static void a_paused_trial_is_handed_back_with_its_checkpoint(void **state)
+{
+    (void)state;
+    start_worker("--log-json");
+    greet(path);
+    order(3, 1, 1e-3, "");
+    ho_message m = fake_receive_type(&fake, HO_MSG_REPORT);
+    ho_message_clear(&m);
+    for (int again = 0; again < 2; again++) { /* kept until the ack, and sent again when asked */
+        m = ho_message_make(again ? HO_MSG_FETCH : HO_MSG_PAUSE);
+        m.trial = 3;
+        m.attempt = 1;
+        if (again) {
+            m.fetch.fold = m.fetch.seed = -1;
+        } else {
+            m.pause.epoch = 1;
+        }
+        fake_send(&fake, &m);
+        m = fake_receive_type(&fake, HO_MSG_CHUNK);
+        assert_int_equal(m.chunk.kind, HO_CHUNK_ARTIFACT);
+        assert_string_equal(m.chunk.name, "checkpoint");
+        assert_true(m.chunk.offset == 0);
+        ho_message_clear(&m);
+        m = fake_receive_type(&fake, HO_MSG_FAIL);
+        assert_int_equal(m.fail.class_id, HO_FAIL_CANCELLED);
+        assert_int_equal(m.trial, 3);
+        ho_message_clear(&m);
+    }
+    fake_send_about(&fake, HO_MSG_ACK, 3, 1);
+    stop(HO_STOP_DRAIN);
+    assert_int_equal(end_of_worker(), 0);
+}
+
 static void a_coordinator_that_comes_back_gets_everything(void **state)
 {
     (void)state;
@@ -591,6 +624,7 @@ int main(void)
         T(missing_data_is_fetched_in_chunks_and_cached),
         T(sigterm_checkpoints_and_hands_back),
         T(a_running_trial_is_checkpointed_when_asked),
+        T(a_paused_trial_is_handed_back_with_its_checkpoint),
         T(a_coordinator_that_comes_back_gets_everything),
         T(a_stopped_worker_comes_back_and_obeys),
         T(a_configuration_that_cannot_run_fails_alone),
