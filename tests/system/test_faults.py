@@ -113,7 +113,7 @@ class Faults(harness.SystemTest):
 
     def test_a_handed_back_trial_goes_on_from_its_checkpoint_to_the_same_bits(self):
         self.write(study_text(trials=2, epochs=60, more="[checkpoint]\nreplay = true",
-                              study="deterministic = true\nparallel = 1"))
+                              study="deterministic = true\nparallel = 1").replace("episodes = 4", "episodes = 64"))
         self.hyperopt("run", "t.toml", "--database", "calm.db")
         run = self.start("run", "t.toml", "--log-level", "info")
         self.until(lambda: self.one("SELECT count(*) FROM report") >= 5, "reports", run)
