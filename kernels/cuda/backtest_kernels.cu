@@ -139,10 +139,7 @@ static __device__ __forceinline__ void warp_fetch(const backtest_view &v, const 
     const int chunk = (int)threadIdx.x % 32;
     if (chunk < (int)(HO_STATE_PAD * sizeof(T) / 16) && bar < p->lane.end) {
         const uint8_t *from = (const uint8_t *)((const T *)v.features + bar * HO_STATE_PAD);
-        asm volatile(
-            "cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(policy_shared(row) + chunk * 16),
-            "l"(from + chunk * 16)
-            : "memory");
+        copy16_async((uint8_t *)row + chunk * 16, from + chunk * 16);
     }
 }
 
@@ -180,7 +177,8 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
     if (exists) {
         warp_fetch(v, p, s, row[0], 0);
     }
-    asm volatile("cp.async.commit_group;\ncp.async.wait_group 0;" ::: "memory");
+    copies_commit();
+    copies_wait<0>();
     __syncwarp();
     if (exists) {
         warp_portfolio(v, p, s, score, row[0]);
@@ -198,7 +196,7 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
             warp_fetch(v, p, s, row[now ^ 1], 1);
             group_touch<32>(v.market, p->lane.sigma, s->env.t + 1);
         }
-        asm volatile("cp.async.commit_group;" ::: "memory");
+        copies_commit();
         if (ENSEMBLE) {
             vote_clear(&vote);
             for (int k = 0; k < group.members; k++) {
@@ -223,7 +221,7 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
         } else {
             policy_scores<T, 1, HELD>(v.policy, plan, packed, shared, held, now, NULL, v_max);
         }
-        asm volatile("cp.async.wait_group 0;" ::: "memory");
+        copies_wait<0>();
         __syncthreads();
         if (!live) {
             continue;

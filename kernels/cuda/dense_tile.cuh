@@ -13,6 +13,8 @@
 #include <cuda_bf16.h>
 #include <stdint.h>
 
+#include "kernels/cuda/ptx.cuh"
+
 typedef __nv_bfloat16 bf16;
 
 enum { TILE_THREADS = 256, TILE_N = 64 };
@@ -25,56 +27,6 @@ template <typename T> struct operand {
     int rows;   /* rows there are: the tile's part beyond is zero */
     int k;      /* multiple of 8 */
 };
-
-static __device__ __forceinline__ uint32_t shared_address(const void *p)
-{
-    return (uint32_t)__cvta_generic_to_shared(p);
-}
-
-/* 16 bytes to shared memory, asynchronously; zeros when !valid. */
-static __device__ __forceinline__ void copy16_async(void *dst, const void *src, bool valid)
-{
-    const int bytes = valid ? 16 : 0;
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(dst)),
-                 "l"(src), "r"(bytes)
-                 : "memory");
-}
-
-static __device__ __forceinline__ void copies_commit(void)
-{
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
-
-template <int PENDING> static __device__ __forceinline__ void copies_wait(void)
-{
-    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
-}
-
-static __device__ __forceinline__ void load_matrix4(uint32_t (&r)[4], uint32_t address)
-{
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"(address)
-                 : "memory");
-}
-
-static __device__ __forceinline__ void load_matrix4_transposed(uint32_t (&r)[4], uint32_t address)
-{
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"(address)
-                 : "memory");
-}
-
-/* d += a b: a 16x16 (row), b 16x8 (column), float32 accumulators. */
-static __device__ __forceinline__ void mma_16x8x16(float (&d)[4], const uint32_t (&a)[4],
-                                                   uint32_t b0, uint32_t b1)
-{
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, "
-                 "{%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
 
 /* ---- bfloat16 -------------------------------------------------------------------------------- */
 
@@ -215,8 +167,8 @@ template <int BM> struct tile<bf16, BM> {
                 for (int i = 0; i < mt; i++) {
 #pragma unroll
                     for (int j = 0; j < nt; j++) {
-                        mma_16x8x16(acc[i][j], fa[i], fb[j / 2][j % 2 * 2],
-                                    fb[j / 2][j % 2 * 2 + 1]);
+                        const uint4 a16 = make_uint4(fa[i][0], fa[i][1], fa[i][2], fa[i][3]);
+                        mma_16x8x16(acc[i][j], a16, fb[j / 2][j % 2 * 2], fb[j / 2][j % 2 * 2 + 1]);
                     }
                 }
             }

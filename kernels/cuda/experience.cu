@@ -203,19 +203,16 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
             const uint8_t *from = (const uint8_t *)((const T *)v.features +
                                                     ((int64_t)block->bar[e] + 1) * HO_STATE_PAD);
             for (int i = sub; i < row_chunks; i += S) {
-                asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
-                                 policy_shared(row[next]) + i * 16),
-                             "l"(from + i * 16)
-                             : "memory");
+                copy16_async((uint8_t *)row[next] + i * 16, from + i * 16);
             }
             group_touch<S>(v.market, sigma, block->bar[e] + 1);
         }
-        asm volatile("cp.async.commit_group;" ::: "memory");
+        copies_commit();
         if (noise) {
             policy_noise(v.policy, noise, lane->env.key, (uint32_t)step, epoch, HO_NOISE_ACT);
         }
         policy_scores<T, NT, HELD>(v.policy, plan, packed, shared, held, now, noise, v_max);
-        asm volatile("cp.async.wait_group 0;" ::: "memory");
+        copies_wait<0>();
         __syncthreads(); /* scores */
         int action = 0;  /* of the owner */
         if (v.samples) {

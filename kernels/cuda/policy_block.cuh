@@ -19,6 +19,7 @@
 #include "kernels/agents/value.h"
 #include "kernels/cuda/noise.cuh"
 #include "kernels/cuda/policy.h"
+#include "kernels/cuda/ptx.cuh"
 #include "kernels/env/market_view.h"
 
 enum {
@@ -44,34 +45,12 @@ typedef struct policy_plan {
     int32_t held; /* second layer in registers */
 } policy_plan;
 
-static __device__ __forceinline__ uint32_t policy_shared(const void *p)
-{
-    return (uint32_t)__cvta_generic_to_shared(p);
-}
-
 static __device__ __forceinline__ float policy_leaky(float x)
 {
     return x > 0.0f ? x : 0.01f * x;
 }
 
 /* ---- bf16 ---- */
-
-static __device__ __forceinline__ void policy_mma(float (&d)[4], const uint4 &a, uint32_t b0,
-                                                  uint32_t b1)
-{
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, "
-                 "{%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-                 : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
-}
-
-static __device__ __forceinline__ void policy_ldmatrix(uint32_t (&r)[4], uint32_t address)
-{
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"(address)
-                 : "memory");
-}
 
 /* Registers of the second layer: 2 tiles of 16 outputs a warp, 16 steps. */
 typedef uint4 policy_held[2][16];
@@ -81,12 +60,8 @@ template <bool SHARED>
 static __device__ __forceinline__ uint4 policy_weight(const uint4 *weights, uint32_t shared,
                                                       int word)
 {
-    uint4 r;
     if (SHARED) {
-        asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
-                     : "=r"(r.x), "=r"(r.y), "=r"(r.z), "=r"(r.w)
-                     : "r"(shared + word * 16));
-        return r;
+        return shared_load16(shared + word * 16);
     }
     return __ldg(weights + word);
 }
@@ -144,7 +119,7 @@ policy_layer(const ho_policy_layer &layer, const uint4 *weights, uint32_t shared
                 uint32_t x[G][4];
 #pragma unroll
                 for (int n = 0; n < G; n++) {
-                    policy_ldmatrix(
+                    load_matrix4(
                         x[n],
                         in + (((n0 + n) * 8 + (l & 7)) * in_pitch + pair * 32 + (l >> 3) * 8) * 2);
                 }
@@ -163,7 +138,7 @@ policy_layer(const ho_policy_layer &layer, const uint4 *weights, uint32_t shared
                                                               (tile[j] * steps + step) * 32 + l);
 #pragma unroll
                         for (int n = 0; n < G; n++) {
-                            policy_mma(acc[j][n][s], a, x[n][2 * s], x[n][2 * s + 1]);
+                            mma_16x8x16(acc[j][n][s], a, x[n][2 * s], x[n][2 * s + 1]);
                         }
                     }
                 }
@@ -227,7 +202,7 @@ policy_layer_fast(int tiles, uint32_t weights, const policy_held &held, uint32_t
             uint32_t x[G][4];
 #pragma unroll
             for (int n = 0; n < G; n++) {
-                policy_ldmatrix(x[n], row + ((n0 + n) * 8 * in_pitch + pair * 32) * 2);
+                load_matrix4(x[n], row + ((n0 + n) * 8 * in_pitch + pair * 32) * 2);
             }
 #pragma unroll
             for (int s = 0; s < 2; s++) {
@@ -240,7 +215,7 @@ policy_layer_fast(int tiles, uint32_t weights, const policy_held &held, uint32_t
                                                ((warp + j * POLICY_WARPS) * STEPS + step) * 32 + l);
 #pragma unroll
                     for (int n = 0; n < G; n++) {
-                        policy_mma(acc[j][n][s], a, x[n][2 * s], x[n][2 * s + 1]);
+                        mma_16x8x16(acc[j][n][s], a, x[n][2 * s], x[n][2 * s + 1]);
                     }
                 }
             }
@@ -458,7 +433,7 @@ policy_layer_bf16(const ho_policy_net &p, const policy_plan &plan, const uint8_t
                   uint8_t *shared, const policy_held &held, int l, int in, int in_pitch, void *out,
                   int out_pitch)
 {
-    const uint32_t at = policy_shared(shared);
+    const uint32_t at = shared_address(shared);
     const uint4 *weights = (const uint4 *)(packed + p.layer[l].matrix);
     const float *bias = policy_bias(p, plan, shared, l);
     if (FAST && plan.resident[l] >= 0) {
@@ -507,7 +482,7 @@ policy_scores(const ho_policy_net &p, const policy_plan &plan, const uint8_t *pa
                                                  STATE_PITCH, h0, pitch);
         __syncthreads();
         if (HELD) {
-            policy_layer_fast<NT, 16, 2, true, false>(16, 0, held, policy_shared(h0), pitch,
+            policy_layer_fast<NT, 16, 2, true, false>(16, 0, held, shared_address(h0), pitch,
                                                       policy_bias(p, plan, shared, 1), h1, pitch,
                                                       p.outputs);
         } else {
@@ -598,12 +573,6 @@ static __device__ __forceinline__ void group_market_row(T *row, const void *feat
     for (int i = (int)threadIdx.x % S; i < (int)(HO_STATE_PAD * sizeof(T) / 16); i += S) {
         ((uint4 *)row)[i] = from[i];
     }
-}
-
-/* Issues a load whose value nobody waits for: the line is in L1 when the step reads it. */
-static __device__ __forceinline__ void touch(const void *p)
-{
-    asm volatile("{\n.reg .u32 ignored;\nld.global.ca.u32 ignored, [%0];\n}" ::"l"(p));
 }
 
 /* What a decision at bar t reads of the market, by the group's threads. */

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The instructions of the portable path (sm_80 and later) that CUDA C has no function for:
+ * asynchronous copies to shared memory, fragments, the tensor-core product, loads by address.
+ * PTX ISA names in the comments. Addresses are shared-memory addresses (32 bits).
+ *
+ * tests/emulator/include has a header of the same name that says the same in C++: a function added
+ * here is added there, and tests of the kernels then run without a GPU (docs/gpu.md). */
+#ifndef HO_CUDA_PTX_CUH
+#define HO_CUDA_PTX_CUH
+
+#include <cuda_bf16.h>
+#include <stdint.h>
+
+static __device__ __forceinline__ uint32_t shared_address(const void *p)
+{
+    return (uint32_t)__cvta_generic_to_shared(p);
+}
+
+/* ---- asynchronous copies: cp.async ---- */
+
+/* 16 bytes to shared memory; both addresses are multiples of 16. */
+static __device__ __forceinline__ void copy16_async(void *dst, const void *src)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(dst)), "l"(src)
+                 : "memory");
+}
+
+/* The same; zeros when !valid. */
+static __device__ __forceinline__ void copy16_async(void *dst, const void *src, bool valid)
+{
+    const int bytes = valid ? 16 : 0;
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(dst)),
+                 "l"(src), "r"(bytes)
+                 : "memory");
+}
+
+/* Closes the group of this thread's copies since the last call. */
+static __device__ __forceinline__ void copies_commit(void)
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/* Waits for this thread's copies but those of the PENDING latest groups. */
+template <int PENDING> static __device__ __forceinline__ void copies_wait(void)
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
+}
+
+/* ---- fragments: ldmatrix ---- */
+
+/* Four 8 x 8 matrices of bf16; thread l gives the address of row l % 8 of matrix l / 8. */
+static __device__ __forceinline__ void load_matrix4(uint32_t (&r)[4], uint32_t address)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(address)
+                 : "memory");
+}
+
+static __device__ __forceinline__ void load_matrix4_transposed(uint32_t (&r)[4], uint32_t address)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(address)
+                 : "memory");
+}
+
+/* ---- the product: mma.sync ---- */
+
+/* d += a b: a 16x16 (row), b 16x8 (column), float32 accumulators. */
+static __device__ __forceinline__ void mma_16x8x16(float (&d)[4], const uint4 &a, uint32_t b0,
+                                                   uint32_t b1)
+{
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, "
+                 "{%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
+}
+
+/* ---- loads ---- */
+
+/* 16 bytes of shared memory: ld.shared.v4 */
+static __device__ __forceinline__ uint4 shared_load16(uint32_t address)
+{
+    uint4 r;
+    asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r.x), "=r"(r.y), "=r"(r.z), "=r"(r.w)
+                 : "r"(address));
+    return r;
+}
+
+/* Issues a load whose value nobody waits for: the line is in L1 when a later one reads it. One
+ * byte, so that no address is misaligned. */
+static __device__ __forceinline__ void touch(const void *p)
+{
+    asm volatile("{\n.reg .u32 ignored;\nld.global.ca.u8 ignored, [%0];\n}" ::"l"(p));
+}
+
+#endif
