@@ -184,6 +184,18 @@ static void fill_ppo_view(cuda_cohort *c)
     v->part = (ho_ppo_part *)slice(c, HO_SLICE_PPO_PART);
 }
 
+#ifdef HO_CUDA_EMULATED
+/* Nothing but the runtime may touch what lies between two slices. */
+static void guard_slices(const cuda_cohort *c)
+{
+    for (int i = 0; i < HO_SLICE_COUNT; i++) {
+        const size_t end = i + 1 < HO_SLICE_COUNT ? c->memory.at[i + 1] : c->memory.total;
+        const size_t used = c->memory.at[i] + c->memory.lane_bytes[i] * (size_t)c->capacity;
+        ho_emulator_guard(c->block + used, end - used);
+    }
+}
+#endif
+
 /* Everything zero, guard zones marked. HYPEROPT_CUDA_POISON=1 fills what kernels must write before
  * they read it with NaN instead, for tests. */
 static ho_status clear_memory(cuda_cohort *c)
@@ -205,6 +217,9 @@ static ho_status clear_memory(cuda_cohort *c)
                                             HO_GUARD_BYTES, c->stream),
                             "mark a guard zone");
     }
+#ifdef HO_CUDA_EMULATED
+    guard_slices(c);
+#endif
     return rc == HO_OK ? ho_cuda_wait(c->stream, "clear a cohort") : rc;
 }
 

@@ -1,13 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Lanes on the GPU at the reference shape: what decides their bits and what must not, guard zones,
- * memory, several GPUs. Every test runs on the path the device takes and on the portable one. */
+ * memory, several GPUs. Every test runs on the path the device takes and on the portable one; under
+ * the emulator (sizes.h) these are one. */
 #include <stdlib.h>
 
 #include "agents/world.h"
 #include "check.h"
+#include "gpu/sizes.h"
 #include "kernels/cuda/cuda_backend.h"
 
 enum { BARS = 2000, CROWD = 128 };
+
+/* 0: the path the device takes and then the portable one; 1: the portable one */
+static int first_path(void)
+{
+    return gpu_size(0, 1);
+}
 
 static world *open_world(int portable, int device)
 {
@@ -23,9 +31,9 @@ static ho_cohort_key reference_key(const world *w)
     ho_cohort_key key = world_key(w, HO_DQN);
     key.hidden1 = key.hidden2 = 256;
     key.head = 128;
-    key.batch = 256;
-    key.updates = 30;
-    key.episodes = 24;
+    key.batch = gpu_size(256, 96);
+    key.updates = gpu_size(30, 4);
+    key.episodes = gpu_size(24, 9);
     key.replay_capacity = 2000;
     key.precision = HO_PRECISION_BF16;
     return key;
@@ -89,7 +97,7 @@ static void one_lane_has_one_hash(void **state)
 {
     (void)state;
     ho_epoch_stat *stat = calloc(CROWD, sizeof *stat);
-    for (int portable = 0; portable < 2; portable++) {
+    for (int portable = first_path(); portable < 2; portable++) {
         world *w = open_world(portable, 0);
         const ho_cohort_key key = reference_key(w);
         const ho_lane_config lane = lane_of(w, &key, 11);
@@ -100,7 +108,7 @@ static void one_lane_has_one_hash(void **state)
         assert_true(stat[0].updates == key.updates && stat[0].grad_norm > 0.05);
         ho_cohort_destroy(&alone);
         static const int sizes[] = {1, 3, 33, CROWD};
-        for (int i = 0; i < 4; i++) {
+        for (int i = 0; i < gpu_size(4, 2); i++) {
             ho_cohort *c = open_cohort(w, &key, sizes[i]);
             const int slot = sizes[i] / 2;
             for (int k = 0; k < sizes[i]; k++) {
@@ -129,11 +137,12 @@ static void many_repeats_have_one_hash(void **state)
     ho_epoch_stat stat[8];
     world *w = open_world(0, 0);
     ho_cohort_key key = reference_key(w);
-    key.updates = 60;
+    key.updates = gpu_size(60, 4);
     const ho_lane_config lane = lane_of(w, &key, 11);
-    for (int lanes = 1; lanes <= 6; lanes += 5) { /* the split and the streaming form */
+    for (int lanes = 1; lanes <= gpu_size(6, 1);
+         lanes += 5) { /* the split and the streaming form */
         uint64_t want = 0;
-        for (int repeat = 0; repeat < 12; repeat++) {
+        for (int repeat = 0; repeat < gpu_size(12, 2); repeat++) {
             ho_cohort *c = open_cohort(w, &key, lanes);
             for (int k = 0; k < lanes; k++) {
                 start(c, k, &lane);
@@ -157,7 +166,7 @@ static void resuming_in_another_slot_is_bit_identical(void **state)
     (void)state;
     ho_err err;
     ho_epoch_stat stat[5];
-    for (int portable = 0; portable < 2; portable++) {
+    for (int portable = first_path(); portable < 2; portable++) {
         world *w = open_world(portable, 0);
         const ho_cohort_key key = reference_key(w);
         const ho_lane_config lane = lane_of(w, &key, 11);
@@ -183,14 +192,15 @@ static void lane_7_of_64_driven_to_nan_leaves_63_equal(void **state)
 {
     (void)state;
     enum { LANES = 64 };
+    const int lanes = gpu_size(LANES, 9);
     ho_err err;
     ho_epoch_stat stat[LANES];
-    for (int portable = 0; portable < 2; portable++) {
+    for (int portable = first_path(); portable < 2; portable++) {
         world *w = open_world(portable, 0);
         ho_cohort_key key = reference_key(w);
-        key.updates = 10;
-        ho_cohort *sick = open_cohort(w, &key, LANES), *well = open_cohort(w, &key, LANES);
-        for (int k = 0; k < LANES; k++) {
+        key.updates = gpu_size(10, 2);
+        ho_cohort *sick = open_cohort(w, &key, lanes), *well = open_cohort(w, &key, lanes);
+        for (int k = 0; k < lanes; k++) {
             const ho_lane_config lane = lane_of(w, &key, (uint64_t)k);
             start(sick, k, &lane);
             if (k != 7) {
@@ -208,7 +218,7 @@ static void lane_7_of_64_driven_to_nan_leaves_63_equal(void **state)
         run(sick, 2, stat);
         assert_int_equal(stat[7].state, HO_LANE_DIVERGED);
         assert_int_not_equal(stat[7].guard, HO_GUARD_NONE);
-        for (int k = 0; k < LANES; k++) {
+        for (int k = 0; k < lanes; k++) {
             if (k != 7) {
                 assert_int_equal(stat[k].state, HO_LANE_ACTIVE);
                 if (hash_of(sick, k) != hash_of(well, k)) {
@@ -280,8 +290,8 @@ static void no_kernel_writes_outside_its_slice(void **state)
     static const int sizes[] = {1, 31, 32, 257};
     ho_err err;
     ho_epoch_stat stat[3];
-    for (int portable = 0; portable < 2; portable++) {
-        for (int i = 0; i < 4; i++) {
+    for (int portable = first_path(); portable < 2; portable++) {
+        for (int i = 0; i < gpu_size(4, 3); i++) {
             world *w = open_world(portable, 0);
             ho_cohort_key key = reference_key(w);
             key.batch = portable ? sizes[i] : 128 * (1 + i);
@@ -308,7 +318,7 @@ static void a_short_run_of_everything(void **state)
     (void)state;
     ho_err err;
     ho_epoch_stat stat[2];
-    for (int portable = 0; portable < 2; portable++) {
+    for (int portable = first_path(); portable < 2; portable++) {
         ho_backtest_result r[2];
         world *w = open_world(portable, 0);
         ho_cohort_key key = reference_key(w);
@@ -347,12 +357,12 @@ static size_t free_memory(world *w)
 static void memory_is_flat_over_trials_of_changing_shapes(void **state)
 {
     (void)state;
-    enum { TRIALS = 200 };
+    const int trials = gpu_size(200, 14);
     ho_err err;
     ho_epoch_stat stat[4];
     world *w = open_world(0, 0);
     size_t after_first = 0;
-    for (int trial = 0; trial < TRIALS; trial++) {
+    for (int trial = 0; trial < trials; trial++) {
         ho_cohort_key key = world_key(w, HO_DQN);
         key.hidden1 = 32 * (1 + trial % 8);
         key.hidden2 = trial % 3 ? 256 : 64;
@@ -376,7 +386,7 @@ static void memory_is_flat_over_trials_of_changing_shapes(void **state)
         }
     }
     const size_t end = free_memory(w);
-    print_message("free after 10 trials %zu MB, after %d %zu MB\n", after_first >> 20, TRIALS,
+    print_message("free after 10 trials %zu MB, after %d %zu MB\n", after_first >> 20, trials,
                   end >> 20);
     assert_true(end + (64u << 20) >= after_first);
     world_free(&w);
