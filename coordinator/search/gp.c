@@ -2,10 +2,12 @@
  * `gp`: Bayesian optimisation with the Gaussian process of gp_model.h and log expected improvement
  * (Ament et al., NeurIPS 2023). Pending trials are believed to come out at their posterior mean
  * (kriging believer: Ginsbourger et al. 2010). A conditional parameter has a column that says
- * whether it is active. At most DATA_MAX told trials are modelled: the better half of them by rank,
- * the rest the newest. Pruned trials take the loss of the worst modelled one, infeasible and
- * failed ones a worse loss, as spec/search.md 3.1 item 3 orders them. For spaces of up to some 20
- * parameters and 1,000 trials that each cost minutes. */
+ * whether it is active; the branch to propose from is voted for (branch.h), and has a model of its
+ * own once it has some trials: one model for all, fitted mostly to the branch that leads, sees of
+ * the others only how far behind they are, and stays where it is. At most DATA_MAX told trials are
+ * modelled: the better half of them by rank, the rest the newest. Pruned trials take the loss of
+ * the worst modelled one, infeasible and failed ones a worse loss, as spec/search.md 3.1 item 3
+ * orders them. For spaces of up to some 20 parameters and 1,000 trials that each cost minutes. */
 #include "coordinator/search/gp_model.h"
 
 #include <math.h>
@@ -14,6 +16,7 @@
 
 #include <cblas.h>
 
+#include "coordinator/search/branch.h"
 #include "coordinator/search/gauss.h"
 #include "coordinator/search/kind.h"
 #include "coordinator/search/told_rank.h"
@@ -21,25 +24,39 @@
 enum {
     STARTUP = 10,
     DATA_MAX = 300,
-    SCOUTS = 512,   /* random points */
-    STARTS = 8,     /* of them refined, and as many of the best trials */
-    REFINES = 60,   /* tries around each start */
-    FIT_STEPS = 40, /* of the length scales */
+    SCOUTS = 512,      /* random points */
+    STARTS = 8,        /* of them refined, and as many of the best trials */
+    REFINES = 60,      /* tries around each start */
+    FIT_STEPS = 40,    /* of the length scales */
+    BRANCH_LEAST = 4,  /* told trials before a branch has a model of its own */
+    BRANCH_TRIES = 50, /* for a random configuration of a branch */
 };
+
+/* The trials of one branch; model 0 has all of them. */
+typedef struct gp_model {
+    ho_gp gp;
+    double *branch;   /* [P] a configuration of it; NULL: all */
+    int64_t told;     /* trials */
+    int64_t next_fit; /* told trials at which the length scales are fitted again */
+} gp_model;
 
 typedef struct gp_sampler {
     const ho_search_context *context;
-    ho_gp gp;
+    gp_model *model; /* [models]; in a space without conditions there is only model 0 */
+    int models, model_room;
+    gp_model *now;     /* the one in use */
     bool *categorical; /* [D] */
     int columns;       /* D: one a parameter, one more a conditional one */
     int *flag_column;  /* [P] the column that says "active", or -1 */
+    bool conditional;  /* some parameter is */
     ho_told_rank rank;
     int64_t startup;
-    int64_t next_fit; /* told trials at which the length scales are fitted again */
-    double *x, *y;    /* [DATA_MAX + pending, D], [...] */
-    int64_t *row;     /* [...] */
+    double *x, *y; /* [DATA_MAX + pending, D], [...] */
+    int64_t *row;  /* [...] */
     int room;
     double *point, *config, *start, *scout, *best_config, *work; /* scratch */
+    double *branch;         /* [P] a configuration of the branch to propose from */
+    double mean, deviation; /* of the losses of the model in use, before they were standardised */
 } gp_sampler;
 
 static ho_status no_memory(ho_err *err)
@@ -54,7 +71,11 @@ static void gp_destroy(void *self)
     if (!s) {
         return;
     }
-    ho_gp_free(&s->gp);
+    for (int i = 0; i < s->models; i++) {
+        ho_gp_free(&s->model[i].gp);
+        free(s->model[i].branch);
+    }
+    free(s->model);
     ho_told_rank_free(&s->rank);
     free(s->categorical);
     free(s->flag_column);
@@ -66,8 +87,55 @@ static void gp_destroy(void *self)
     free(s->start);
     free(s->scout);
     free(s->best_config);
+    free(s->branch);
     free(s->work);
     free(s);
+}
+
+/* Adds a model: of the branch of this configuration [P], or of all (NULL). */
+static ho_status add_model(gp_sampler *s, const double *branch, ho_err *err)
+{
+    size_t bytes = (size_t)s->context->space->count * sizeof *branch;
+    gp_model *m;
+
+    if (s->models == s->model_room) {
+        int room = s->model_room ? 2 * s->model_room : 4;
+        gp_model *bigger = realloc(s->model, (size_t)room * sizeof *bigger);
+
+        if (!bigger) {
+            return no_memory(err);
+        }
+        s->model = bigger;
+        s->model_room = room;
+    }
+    m = &s->model[s->models];
+    memset(m, 0, sizeof *m);
+    m->next_fit = branch ? BRANCH_LEAST : s->startup;
+    if (branch && !(m->branch = malloc(bytes))) {
+        return no_memory(err);
+    }
+    if (branch) {
+        memcpy(m->branch, branch, bytes);
+    }
+    s->models++; /* destroy frees it from here on */
+    return ho_gp_init(&m->gp, s->columns, s->categorical, err);
+}
+
+/* Whether a configuration is one of the model's. */
+static bool belongs(const gp_sampler *s, const gp_model *m, const double *config)
+{
+    return !m->branch || ho_branch_same(m->branch, config, s->context->space->count);
+}
+
+/* The model of the configuration's branch, or NULL. */
+static gp_model *model_of(const gp_sampler *s, const double *config)
+{
+    for (int i = 1; i < s->models; i++) {
+        if (belongs(s, &s->model[i], config)) {
+            return &s->model[i];
+        }
+    }
+    return NULL;
 }
 
 static ho_status gp_create(void **self, const ho_search_context *context, ho_err *err)
@@ -93,21 +161,23 @@ static ho_status gp_create(void **self, const ho_search_context *context, ho_err
     s->start = calloc(n, sizeof *s->start);
     s->scout = calloc(n, sizeof *s->scout);
     s->best_config = calloc(n, sizeof *s->best_config);
+    s->branch = calloc(n, sizeof *s->branch);
     if (!s->categorical || !s->flag_column || !s->point || !s->config || !s->start || !s->scout ||
-        !s->best_config) {
+        !s->best_config || !s->branch) {
         return no_memory(err);
     }
-    s->startup = s->next_fit = context->options.startup >= 0 ? context->options.startup : STARTUP;
+    s->startup = context->options.startup >= 0 ? context->options.startup : STARTUP;
     s->columns = space->count;
     for (int p = 0; p < space->count; p++) {
         s->categorical[p] = space->param[p].kind == HO_PARAM_CHOICE;
         s->flag_column[p] = space->param[p].when_count > 0 ? s->columns++ : -1;
         if (s->flag_column[p] >= 0) {
             s->categorical[s->flag_column[p]] = true;
+            s->conditional = true;
         }
     }
     openblas_set_num_threads(1); /* the same bits on any number of cores, and no thread pool */
-    return ho_gp_init(&s->gp, s->columns, s->categorical, err);
+    return add_model(s, NULL, err);
 }
 
 static void encode(const gp_sampler *s, const double *config, double *point)
@@ -152,25 +222,26 @@ static int by_row(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* The rows to model, oldest first, into s->row: all, or the best half and the newest. */
+/* The model's rows, oldest first, into s->row: all, or the best half and the newest. */
 static int choose_rows(gp_sampler *s)
 {
     const ho_told_rank *rank = &s->rank;
-    int n = 0;
+    const ho_history *h = s->context->history;
+    int most = s->now->told <= DATA_MAX ? DATA_MAX : DATA_MAX / 2, n = 0, best;
 
-    if (rank->count <= DATA_MAX) {
-        memcpy(s->row, rank->row, (size_t)rank->count * sizeof *s->row);
-        n = (int)rank->count;
-    } else {
-        int64_t best = DATA_MAX / 2, newest;
-
-        memcpy(s->row, rank->row, (size_t)best * sizeof *s->row);
-        n = (int)best;
+    for (int64_t i = 0; i < rank->count && n < most; i++) {
+        if (belongs(s, s->now, ho_history_config(h, rank->row[i]))) {
+            s->row[n++] = rank->row[i];
+        }
+    }
+    best = n;
+    if (most < DATA_MAX) {
         qsort(s->row, (size_t)n, sizeof *s->row, by_row);
-        for (newest = s->context->history->count - 1; newest >= 0 && n < DATA_MAX; newest--) {
-            ho_told_state state = s->context->history->row[newest].state;
+        for (int64_t newest = h->count - 1; newest >= 0 && n < DATA_MAX; newest--) {
+            ho_told_state state = h->row[newest].state;
 
             if (state != HO_TOLD_PENDING && state != HO_TOLD_CANCELLED &&
+                belongs(s, s->now, ho_history_config(h, newest)) &&
                 !bsearch(&newest, s->row, (size_t)best, sizeof newest, by_row)) {
                 s->row[n++] = newest;
             }
@@ -248,8 +319,10 @@ static void losses(gp_sampler *s, int n)
     for (int i = 0; i < n; i++) {
         square += (s->y[i] - mean) * (s->y[i] - mean) / n;
     }
+    s->mean = mean;
+    s->deviation = square > 0.0 ? sqrt(square) : 1.0;
     for (int i = 0; i < n; i++) {
-        s->y[i] = (s->y[i] - mean) / (square > 0.0 ? sqrt(square) : 1.0);
+        s->y[i] = (s->y[i] - s->mean) / s->deviation;
     }
 }
 
@@ -270,30 +343,46 @@ static ho_status load_told(gp_sampler *s, double *incumbent, ho_err *err)
         encode(s, ho_history_config(h, s->row[i]), &s->x[i * s->columns]);
         *incumbent = fmin(*incumbent, s->y[i]);
     }
-    return ho_gp_set(&s->gp, s->x, s->y, n, err);
+    return ho_gp_set(&s->now->gp, s->x, s->y, n, err);
 }
 
 /* Fits when the data has grown by a tenth: on tells only, so that a resumed study has the same
  * length scales. */
+static ho_status fit(gp_sampler *s, gp_model *m, ho_err *err)
+{
+    double incumbent;
+    ho_status rc;
+
+    m->told++;
+    if (m->told < m->next_fit || s->columns == 0) {
+        return HO_OK;
+    }
+    m->next_fit = m->told + 1 + m->told / 10;
+    s->now = m;
+    if ((rc = load_told(s, &incumbent, err)) != HO_OK) {
+        return rc;
+    }
+    ho_gp_fit(&m->gp, FIT_STEPS);
+    return HO_OK;
+}
+
 static ho_status gp_told(void *self, int64_t row, ho_err *err)
 {
     gp_sampler *s = self;
-    double incumbent;
+    const double *config = ho_history_config(s->context->history, row);
     ho_status rc;
 
     if (s->context->history->row[row].state == HO_TOLD_CANCELLED) {
         return HO_OK;
     }
     rc = ho_told_rank_insert(&s->rank, s->context->history, row, err);
-    if (rc != HO_OK || s->rank.count < s->next_fit || s->columns == 0) {
-        return rc;
+    if (rc == HO_OK && s->conditional && !model_of(s, config)) {
+        rc = add_model(s, config, err);
     }
-    s->next_fit = s->rank.count + 1 + s->rank.count / 10;
-    if ((rc = load_told(s, &incumbent, err)) != HO_OK) {
-        return rc;
+    if (rc == HO_OK && s->conditional) {
+        rc = fit(s, model_of(s, config), err);
     }
-    ho_gp_fit(&s->gp, FIT_STEPS);
-    return HO_OK;
+    return rc == HO_OK ? fit(s, &s->model[0], err) : rc;
 }
 
 /* The told trials, then the pending ones at their posterior mean. */
@@ -306,39 +395,44 @@ static ho_status model(gp_sampler *s, double *incumbent, ho_err *err)
     if (rc != HO_OK) {
         return rc;
     }
-    if (ho_gp_factor(&s->gp) != HO_OK) {
+    if (ho_gp_factor(&s->now->gp) != HO_OK) {
         return HO_EINVAL;
     }
-    told = n = s->gp.n;
+    told = n = s->now->gp.n;
     for (int64_t row = h->count - 1; row >= 0 && n - told < h->pending && n < s->room; row--) {
         double variance;
 
-        if (h->row[row].state != HO_TOLD_PENDING) {
+        if (h->row[row].state != HO_TOLD_PENDING ||
+            !belongs(s, s->now, ho_history_config(h, row))) {
             continue;
         }
         encode(s, ho_history_config(h, row), &s->x[n * s->columns]);
-        ho_gp_predict(&s->gp, &s->x[n * s->columns], s->work, &s->y[n], &variance);
+        ho_gp_predict(&s->now->gp, &s->x[n * s->columns], s->work, &s->y[n], &variance);
         n++;
     }
     if (n == told) {
         return HO_OK;
     }
-    if ((rc = ho_gp_set(&s->gp, s->x, s->y, n, err)) != HO_OK) {
+    if ((rc = ho_gp_set(&s->now->gp, s->x, s->y, n, err)) != HO_OK) {
         return rc;
     }
-    return ho_gp_factor(&s->gp);
+    return ho_gp_factor(&s->now->gp);
 }
 
-/* log EI of a configuration; -INFINITY where it is illegal. */
+/* log EI of a configuration; -INFINITY where it is illegal or of another branch. */
 static double acquisition(gp_sampler *s, const double *config, double incumbent)
 {
     double mean, variance, deviation;
+
+    if (s->conditional && !ho_branch_same(config, s->branch, s->context->space->count)) {
+        return -INFINITY;
+    }
 
     if (s->context->space->require && ho_space_check(s->context->space, config, NULL) != HO_OK) {
         return -INFINITY;
     }
     encode(s, config, s->point);
-    ho_gp_predict(&s->gp, s->point, s->work, &mean, &variance);
+    ho_gp_predict(&s->now->gp, s->point, s->work, &mean, &variance);
     deviation = sqrt(variance);
     return ho_gauss_log_ei((incumbent - mean) / deviation) + log(deviation);
 }
@@ -397,42 +491,56 @@ static void refine(gp_sampler *s, double value, double incumbent, double *best, 
     }
 }
 
-static ho_status gp_propose(void *self, int64_t number, int attempt, double *config, ho_why *why,
-                            ho_err *err)
+static void random_config(const gp_sampler *s, ho_draw *draw, double *config)
 {
-    gp_sampler *s = self;
+    for (int p = 0; p < s->context->space->count; p++) {
+        config[p] = NAN;
+    }
+    ho_dim_fill(s->context->space, s->context->dim, draw, config);
+}
+
+/* A random configuration of the branch into s->config; of any when the tries are spent. */
+static void random_in_branch(gp_sampler *s, ho_draw *draw)
+{
+    int tries = s->conditional ? BRANCH_TRIES : 1;
+
+    do {
+        random_config(s, draw, s->config);
+    } while (--tries > 0 && !ho_branch_same(s->config, s->branch, s->context->space->count));
+}
+
+/* The best told trials of the branch, into row [STARTS]; how many. */
+static int best_of_branch(const gp_sampler *s, int64_t *row)
+{
+    const ho_history *h = s->context->history;
+    int n = 0;
+
+    for (int64_t i = 0; i < s->rank.scored && n < STARTS; i++) {
+        if (!s->conditional || ho_branch_same(ho_history_config(h, s->rank.row[i]), s->branch,
+                                              s->context->space->count)) {
+            row[n++] = s->rank.row[i];
+        }
+    }
+    return n;
+}
+
+/* The greatest log EI over the model in use, found from random points and from its best trials; its
+ * configuration into s->best_config. -INFINITY: none legal, s->best_config is left. */
+static double search(gp_sampler *s, double incumbent, ho_draw *draw)
+{
     const ho_search_context *c = s->context;
     size_t bytes = (size_t)c->space->count * sizeof(double);
-    ho_draw draw = ho_draw_start(c->options.seed, number, HO_DRAW_PROPOSE, attempt);
-    double incumbent = 0.0, best = -INFINITY;
-    ho_status rc = HO_OK;
+    double best = -INFINITY;
+    int64_t row[STARTS];
+    int starts;
 
-    for (int p = 0; p < c->space->count; p++) {
-        s->config[p] = s->best_config[p] = NAN;
-    }
-    ho_dim_fill(c->space, c->dim, &draw, s->best_config);
-    if (s->rank.count >= s->startup && s->columns > 0) {
-        rc = model(s, &incumbent, err);
-    }
-    if (rc != HO_OK && rc != HO_EINVAL) {
-        return rc;
-    }
-    memcpy(config, s->best_config, bytes);
-    if (rc == HO_EINVAL || s->rank.count < s->startup || s->columns == 0) {
-        ho_why_add(why, "gp: random, %lld of %lld startup trials told%s", (long long)s->rank.count,
-                   (long long)s->startup, rc == HO_EINVAL ? ", the kernel matrix is singular" : "");
-        return HO_OK;
-    }
     for (int start = 0; start < STARTS; start++) { /* the best of a share of the scouts each */
         double value = -INFINITY;
 
         for (int i = 0; i < SCOUTS / STARTS; i++) {
             double tried;
 
-            for (int p = 0; p < c->space->count; p++) {
-                s->config[p] = NAN;
-            }
-            ho_dim_fill(c->space, c->dim, &draw, s->config);
+            random_in_branch(s, draw);
             tried = acquisition(s, s->config, incumbent);
             if (i == 0 || tried > value) {
                 value = tried;
@@ -440,15 +548,124 @@ static ho_status gp_propose(void *self, int64_t number, int attempt, double *con
             }
         }
         memcpy(s->config, s->scout, bytes);
-        refine(s, value, incumbent, &best, &draw);
+        refine(s, value, incumbent, &best, draw);
     }
-    for (int start = 0; start < STARTS && start < s->rank.scored; start++) {
-        memcpy(s->config, ho_history_config(c->history, s->rank.row[start]), bytes);
-        refine(s, acquisition(s, s->config, incumbent), incumbent, &best, &draw);
+    starts = best_of_branch(s, row);
+    for (int start = 0; start < starts; start++) {
+        memcpy(s->config, ho_history_config(c->history, row[start]), bytes);
+        refine(s, acquisition(s, s->config, incumbent), incumbent, &best, draw);
     }
-    memcpy(config, s->best_config, bytes);
+    return best;
+}
+
+/* The least feasible loss of all, on the scale of the model in use: below its median, where that
+ * scale is linear. */
+static double least_of_all(const gp_sampler *s, double incumbent)
+{
+    const ho_history *h = s->context->history;
+    const ho_row *r = &h->row[s->rank.row[0]];
+    double loss = *ho_history_loss(h, s->rank.row[0]);
+
+    if (r->state != HO_TOLD_COMPLETE || r->violation > 0.0 || !isfinite(loss)) {
+        return incumbent;
+    }
+    return fmin(incumbent, (loss - s->mean) / s->deviation);
+}
+
+/* The best proposal of every branch that has a model, and of them the one that promises most below
+ * the least loss of all. *best: its log EI in the objective's unit; -INFINITY: no branch has one.
+ */
+static ho_status search_branches(gp_sampler *s, ho_draw *draw, double *config, double *best,
+                                 ho_err *err)
+{
+    size_t bytes = (size_t)s->context->space->count * sizeof *config;
+    gp_model *chosen = s->model;
+
+    *best = -INFINITY;
+    for (int i = 1; i < s->models; i++) {
+        double incumbent, value;
+        ho_status rc;
+
+        s->now = &s->model[i];
+        if (s->now->told < BRANCH_LEAST) {
+            continue;
+        }
+        memcpy(s->branch, s->now->branch, bytes);
+        rc = model(s, &incumbent, err);
+        if (rc == HO_EINVAL) {
+            continue; /* its kernel matrix is singular */
+        }
+        if (rc != HO_OK) {
+            return rc;
+        }
+        value = search(s, least_of_all(s, incumbent), draw) + log(s->deviation);
+        if (value > *best) {
+            *best = value;
+            chosen = s->now;
+            memcpy(config, s->best_config, bytes);
+        }
+    }
+    s->now = chosen;
+    return HO_OK;
+}
+
+/* Within the branch of s->branch, by its own model if it has one, below its own least loss. */
+static ho_status search_branch(gp_sampler *s, ho_draw *draw, double *config, double *best,
+                               ho_err *err)
+{
+    size_t bytes = (size_t)s->context->space->count * sizeof *config;
+    double incumbent;
+    ho_status rc;
+
+    s->now = s->conditional ? model_of(s, s->branch) : NULL;
+    if (!s->now || s->now->told < BRANCH_LEAST) {
+        s->now = s->model;
+    }
+    if ((rc = model(s, &incumbent, err)) == HO_OK) {
+        *best = search(s, incumbent, draw);
+        memcpy(config, s->best_config, bytes);
+    }
+    return rc;
+}
+
+static ho_status gp_propose(void *self, int64_t number, int attempt, double *config, ho_why *why,
+                            ho_err *err)
+{
+    gp_sampler *s = self;
+    const ho_search_context *c = s->context;
+    ho_draw draw = ho_draw_start(c->options.seed, number, HO_DRAW_PROPOSE, attempt);
+    double best = -INFINITY;
+    int64_t voter = 0;
+    ho_status rc = HO_OK;
+
+    random_config(s, &draw, s->best_config);
+    memcpy(config, s->best_config, (size_t)c->space->count * sizeof *config);
+    if (s->rank.count < s->startup || s->columns == 0) {
+        ho_why_add(why, "gp: random, %lld of %lld startup trials told", (long long)s->rank.count,
+                   (long long)s->startup);
+        return HO_OK;
+    }
+    if (s->conditional && (voter = ho_branch_vote(&s->rank, &draw)) >= 0) {
+        rc = search_branches(s, &draw, config, &best, err);
+    } else if (s->conditional) {
+        random_config(s, &draw, s->branch);
+    }
+    if (rc == HO_OK && isinf(best)) {
+        rc = search_branch(s, &draw, config, &best, err);
+    }
+    if (rc == HO_EINVAL) {
+        ho_why_add(why, "gp: random, the kernel matrix is singular");
+        return HO_OK;
+    }
+    if (rc != HO_OK) {
+        return rc;
+    }
     ho_why_add(why, "gp: log expected improvement %.3f over %lld told and %lld pending trials",
-               best, (long long)s->rank.count, (long long)c->history->pending);
+               best, (long long)s->now->told, (long long)c->history->pending);
+    if (s->conditional) {
+        ho_why_add(why, "; %s%s", s->now == s->model ? "all branches" : "its branch alone",
+                   voter < 0 ? ", branch drawn at random" : "");
+    }
     return HO_OK;
 }
 

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coordinator/search/branch.h"
 #include "coordinator/search/parzen.h"
 #include "coordinator/search/told_rank.h"
 
@@ -37,9 +38,7 @@ static const double CHOICE_PRIOR = 6.0;   /* K good trials weigh like K / 6 on a
 static const double CHOICE_RANDOM = 0.25; /* share of choices drawn uniformly */
 static const double CHOICE_CROSS = 0.1;   /* ... drawn from another kernel than the rest */
 static const double NUMERIC_CROSS = 0.3;
-static const double BRANCH_SHARE = 0.25; /* of the told trials: they vote for branches */
-static const double BRANCH_PRIOR = 3.0;  /* votes of the uniform draw */
-static const double COST_WIDTH = 0.2;    /* kernel of the cost regression, on [0, 1] */
+static const double COST_WIDTH = 0.2; /* kernel of the cost regression, on [0, 1] */
 
 typedef enum side { SIDE_NONE, SIDE_REST, SIDE_GOOD } side;
 
@@ -359,20 +358,17 @@ static void random_config(const tpe_sampler *s, ho_draw *draw, double *config)
     ho_dim_fill(s->context->space, s->context->dim, draw, config);
 }
 
-/* Draws the branch to work in: one of the best trials votes, or a uniform draw does. Leaves its
- * mask in s->mask. Returns the group that models it. */
+/* Draws the branch to work in. Leaves its mask in s->mask. Returns the group that models it. */
 static group *draw_branch(tpe_sampler *s, ho_draw *draw)
 {
-    const ho_told_rank *all = &s->group[0].rank;
-    double votes = ceil(BRANCH_SHARE * (double)all->scored);
-    double u = ho_draw_unit(draw) * (votes + BRANCH_PRIOR);
+    int64_t voter = ho_branch_vote(&s->group[0].rank, draw);
     int g;
 
     if (!s->conditional) {
         return &s->group[0];
     }
-    if (u < votes) {
-        g = s->row_group[all->row[(int64_t)u]];
+    if (voter >= 0) {
+        g = s->row_group[voter];
         memcpy(s->mask, s->group[g].mask, (size_t)s->words * sizeof *s->mask);
     } else {
         random_config(s, draw, s->drawn);

@@ -377,6 +377,60 @@ static void several_objectives_spread_along_the_front(void **state)
     }
 }
 
+/* Two branches: one has a good value that is found at once, the other a better one, and much worse
+ * ones around it. A model of all trials believes after a while that it knows the second branch. */
+static double branches_loss(const double *c)
+{
+    double a, b, k;
+
+    if (c[0] == 0.0) {
+        return 1.0 + (log10(c[1]) + 1.5) * (log10(c[1]) + 1.5);
+    }
+    a = (c[2] - 0.2) / 0.1;
+    b = (c[3] - 0.95) / 0.05;
+    k = (c[4] - 8.0) / 5.0;
+    return a * a + b * b + k * k;
+}
+
+static void gp_leaves_a_branch_that_only_looked_better(void **state)
+{
+    enum { SEEDS = 10, TRIALS = 60 };
+    static ho_choice c[2];
+    static ho_param p[5];
+    ho_space space = {.count = 5, .param = p};
+    int found = 0;
+
+    (void)state;
+    p[0] = spaces_choice("algorithm", c, 2);
+    p[1] = spaces_float("epsilon", 1e-3, 1.0);
+    p[1].log = true;
+    spaces_when(&p[1], 0, 1);
+    p[2] = spaces_float("clip", 0.05, 0.4);
+    spaces_when(&p[2], 0, 2);
+    p[3] = spaces_float("lambda", 0.8, 1.0);
+    spaces_when(&p[3], 0, 2);
+    p[4] = spaces_int("epochs", 1, 20);
+    spaces_when(&p[4], 0, 2);
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        ho_sampler_options options = kind("gp", seed);
+        ho_sampler *sampler = make(&space, &options);
+        double best = INFINITY;
+
+        for (int64_t n = 0; n < TRIALS; n++) {
+            double config[5], loss;
+
+            ask(sampler, n, config);
+            loss = branches_loss(config);
+            best = fmin(best, loss);
+            tell(sampler, n, loss);
+        }
+        found += best < 0.5;
+        ho_sampler_destroy(&sampler);
+    }
+    print_message("gp: the better branch in %d of %d studies\n", found, SEEDS);
+    assert_true(found >= SEEDS - 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -393,6 +447,7 @@ int main(void)
         cmocka_unit_test(infeasible_trials_come_after_feasible_ones),
         cmocka_unit_test(cost_prefers_the_cheap_half),
         cmocka_unit_test(several_objectives_spread_along_the_front),
+        cmocka_unit_test(gp_leaves_a_branch_that_only_looked_better),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
