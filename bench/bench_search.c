@@ -3,8 +3,8 @@
  * seven problems, medians and quartiles over the seeds; two objectives by hypervolume; pruners by
  * epochs; racing by folds; milliseconds of ask + tell. Peers run the same problems in the same go.
  *
- * usage: bench_search [--seeds N] [--sampler NAME]... [--peer LABEL=PYTHON]... [--only table|front|
- *                      pruners|racing|speed] [--json]
+ * usage: bench_search [--seeds N] [--sampler NAME]... [--problem NAME] [--peer LABEL=PYTHON]...
+ *                     [--only table|front|pruners|racing|speed] [--json]
  * A peer is a Python interpreter that has Optuna; bench/peers/optuna_search.py is run with it. */
 #include <inttypes.h>
 #include <math.h>
@@ -29,6 +29,7 @@ typedef struct arguments {
     const char *sampler[LIST_MAX];
     const char *peer[LIST_MAX]; /* LABEL=PYTHON */
     const char *only;
+    const char *problem; /* of the table alone; NULL: all */
     bool json;
 } arguments;
 
@@ -187,6 +188,9 @@ static void table(const arguments *args)
     for (int i = 0; i < ho_problem_count(); i++) {
         const ho_problem *problem = ho_problem_at(i);
 
+        if (args->problem && strcmp(args->problem, problem->name) != 0) {
+            continue;
+        }
         for (int s = 0; s < args->samplers; s++) {
             run_ours(problem, args->sampler[s], args->seeds, &values);
             print_row(args, problem->name, args->sampler[s], &values, args->seeds);
@@ -424,6 +428,8 @@ int main(int argc, char **argv)
             args.seeds = atoi(argv[++i]);
         } else if (value && strcmp(argv[i], "--only") == 0) {
             args.only = argv[++i];
+        } else if (value && strcmp(argv[i], "--problem") == 0) {
+            args.problem = argv[++i];
         } else if (value && strcmp(argv[i], "--sampler") == 0 && args.samplers < LIST_MAX) {
             args.sampler[args.samplers++] = argv[++i];
         } else if (value && strcmp(argv[i], "--peer") == 0 && args.peers < LIST_MAX) {
