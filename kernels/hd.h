@@ -5,10 +5,26 @@
 #ifndef HO_KERNELS_HD_H
 #define HO_KERNELS_HD_H
 
+#include <math.h>
+
 #ifdef __CUDACC__
 #define HO_HD __host__ __device__
 #else
 #define HO_HD
 #endif
+
+/* num / den. The device's division leaves its fast path for a numerator of zero, which a flat
+ * position makes the usual one: there a division that takes the fast path is made instead, and a
+ * zero of the right sign returned. The bits are those of num / den. */
+static inline HO_HD double ho_quotient(double num, double den)
+{
+#ifdef __CUDA_ARCH__
+    const int zero = num == 0.0 && den != 0.0 && fabs(den) <= 1.7976931348623157e308;
+    const double q = (zero ? 1.0 : num) / den;
+    return zero ? num * den : q;
+#else
+    return num / den;
+#endif
+}
 
 #endif

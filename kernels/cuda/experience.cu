@@ -27,15 +27,17 @@ template <int E> struct experience_block {
     int32_t bar[E]; /* row of the features of each slot's state; -1: idle */
 };
 
-/* The choice of one branch: held, random and then held, or the best. */
-static __device__ __forceinline__ int choose(const ho_lane_device *lane, ho_slot_device *s,
-                                             int branch, int best, int choices, uint32_t step,
-                                             uint32_t slot)
+/* What chance says about one branch in one step of a slot. */
+typedef struct chance {
+    int32_t choice; /* -1: take the best */
+    int32_t hold;   /* steps the choice is held after this one */
+} chance;
+
+/* Numbers are drawn by counter, so a group's threads draw for a step each, S steps at a time. */
+static __device__ __forceinline__ chance draw_chance(const ho_lane_device *lane, int branch,
+                                                     int choices, uint32_t step, uint32_t slot)
 {
-    if (s->hold_left[branch] > 0) {
-        s->hold_left[branch]--;
-        return s->hold_choice[branch];
-    }
+    chance c = {-1, 0};
     const double epsilon = lane->epsilon;
     if (epsilon > 0.0) {
         const uint32_t *key = lane->env.key;
@@ -43,32 +45,48 @@ static __device__ __forceinline__ int choose(const ho_lane_device *lane, ho_slot
         const ho_rng4 r = ho_rng(key, step, slot, epoch, HO_RNG_EPSILON, (uint32_t)branch);
         if (ho_rng_double(r.v[0], r.v[1]) < epsilon) {
             const ho_rng4 a = ho_rng(key, step, slot, epoch, HO_RNG_ACTION, (uint32_t)branch);
-            s->hold_choice[branch] = (int32_t)ho_rng_below(a.v[0], (uint32_t)choices);
-            s->hold_left[branch] =
-                ho_hold_length(lane->agent.explore_hold, ho_rng_double(r.v[2], r.v[3])) - 1;
-            return s->hold_choice[branch];
+            c.choice = (int32_t)ho_rng_below(a.v[0], (uint32_t)choices);
+            c.hold = ho_hold_length(lane->agent.explore_hold, ho_rng_double(r.v[2], r.v[3])) - 1;
         }
+    }
+    return c;
+}
+
+/* The choice of one branch: held, random and then held, or the best. */
+static __device__ __forceinline__ int choose(ho_slot_device *s, int branch, chance c, int best)
+{
+    if (s->hold_left[branch] > 0) {
+        s->hold_left[branch]--;
+        return s->hold_choice[branch];
+    }
+    if (c.choice >= 0) {
+        s->hold_choice[branch] = c.choice;
+        s->hold_left[branch] = c.hold;
+        return c.choice;
     }
     return best;
 }
 
 /* The composed action of every branch's choice, on the owner where `wanted`. All threads of the
- * warp take part; bonus NULL: none. */
-template <int S>
+ * warp take part; bonus NULL: none. drawn: of the step whose thread in the group is `drawer`. */
+template <int S, int BRANCHES>
 static __device__ __forceinline__ int
-group_choose(const ho_branches &b, const ho_lane_device *lane, ho_slot_device *s,
-             const float *score, const float *bonus, bool wanted, uint32_t step, uint32_t slot)
+group_choose(const ho_branches &b, ho_slot_device *s, const float *score, const float *bonus,
+             bool wanted, const chance (&drawn)[BRANCHES], int drawer)
 {
     int32_t choice[HO_BRANCHES_MAX] = {0};
+    const int from = (int)threadIdx.x % 32 / S * S + drawer;
 #pragma unroll
-    for (int d = 0; d < HO_BRANCHES_MAX; d++) { /* unrolled: choice stays in registers */
+    for (int d = 0; d < BRANCHES; d++) { /* unrolled: choice stays in registers */
         if (d >= b.count) {
             break;
         }
         choice[d] =
             group_argmax<S>(score + b.first[d], bonus ? bonus + b.first[d] : NULL, b.size[d]);
+        const chance c = {__shfl_sync(0xffffffffu, drawn[d].choice, from),
+                          __shfl_sync(0xffffffffu, drawn[d].hold, from)};
         if (wanted) {
-            choice[d] = choose(lane, s, d, choice[d], b.size[d], step, slot);
+            choice[d] = choose(s, d, c, choice[d]);
         }
     }
     return wanted ? ho_branches_action(&b, choice) : 0;
@@ -194,7 +212,16 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
     __syncwarp();
     group_portfolio<T, S>(v, &block->env, s, score, row[0], exists, before);
 
+    constexpr int BRANCHES = HELD ? 1 : HO_BRANCHES_MAX; /* the held shape has one of 45 */
+    chance drawn[BRANCHES];
     for (int step = 0; step < v.steps; step++) {
+        if (step % S == 0) {
+#pragma unroll
+            for (int d = 0; d < BRANCHES && d < v.policy.branches.count; d++) {
+                drawn[d] = draw_chance(lane, d, v.policy.branches.size[d], (uint32_t)(step + sub),
+                                       (uint32_t)n);
+            }
+        }
         const int now = step & 1, next = now ^ 1;
         __syncthreads(); /* states and bars of this step */
         const bool active = block->bar[e] >= 0;
@@ -220,8 +247,8 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
                                     HO_RNG_ACTION};
             action = group_sample<S>(v.policy.branches, draw, score, active);
         } else {
-            action = group_choose<S>(v.policy.branches, lane, s, score, bonus, owner && active,
-                                     (uint32_t)step, (uint32_t)n);
+            action = group_choose<S>(v.policy.branches, s, score, bonus, owner && active, drawn,
+                                     step % S);
         }
         float surprise = 0.0f;
         if (curious) {

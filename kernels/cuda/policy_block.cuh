@@ -528,12 +528,33 @@ policy_scores(const ho_policy_net &p, const policy_plan &plan, const uint8_t *pa
 
 /* ---- a state's group of S neighbouring threads ---- */
 
+/* A float's order as an unsigned integer; both zeros are one, NaN lies at an end. */
+static __device__ __forceinline__ uint32_t ordered(float x)
+{
+    const int32_t bits = __float_as_int(x + 0.0f);
+    return (uint32_t)(bits ^ ((bits >> 31) | INT32_MIN));
+}
+
 /* The best of `actions` scores plus a bonus (NULL: none), lowest index on ties; on every thread of
  * the group. All threads of the warp take part. */
 template <int S>
 static __device__ __forceinline__ int group_argmax(const float *score, const float *bonus,
                                                    int actions)
 {
+    if (S == 32) { /* two actions a thread at most, one comparison of the warp */
+        const int first = (int)threadIdx.x % 32, second = first + 32;
+        uint32_t key[2] = {0, 0};
+        if (first < actions) {
+            key[0] = ordered(score[first] + (bonus ? bonus[first] : 0.0f));
+        }
+        if (second < actions) {
+            key[1] = ordered(score[second] + (bonus ? bonus[second] : 0.0f));
+        }
+        const uint32_t best = __reduce_max_sync(0xffffffffu, key[0] > key[1] ? key[0] : key[1]);
+        const uint32_t low = __ballot_sync(0xffffffffu, first < actions && key[0] == best);
+        const uint32_t high = __ballot_sync(0xffffffffu, second < actions && key[1] == best);
+        return low ? __ffs((int)low) - 1 : __ffs((int)high) + 31;
+    }
     float best = -INFINITY;
     int at = HO_ACTIONS;
     for (int a = (int)threadIdx.x % S; a < actions; a += S) {

@@ -60,6 +60,18 @@ static inline HO_HD void ho_ledger_open(ho_ledger *ledger, int32_t bar, double p
     ledger->open.max_quantity = quantity;
 }
 
+/* A round trip closed in this step. The loop has constant indices, so that a GPU keeps `out` in
+ * registers. */
+static inline HO_HD void ho_step_out_exit(ho_step_out *out, int32_t reason)
+{
+    for (int32_t i = 0; i < HO_CLOSED_MAX; i++) {
+        if (i == out->exit_count) {
+            out->exit_reason[i] = reason;
+        }
+    }
+    out->exit_count++;
+}
+
 /* Books a signed trade in lots at a price. reason: of a round trip that it closes. */
 static inline HO_HD void ho_apply(ho_desk *d, int32_t lots, double price, int32_t fee_kind,
                                   int32_t reason)
@@ -99,7 +111,7 @@ static inline HO_HD void ho_apply(ho_desk *d, int32_t lots, double price, int32_
         }
     }
     if (closed_trade) {
-        d->out->exit_reason[d->out->exit_count++] = reason;
+        ho_step_out_exit(d->out, reason);
     }
     if (opened) {
         a->entry = price;

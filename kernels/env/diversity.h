@@ -72,7 +72,7 @@ static inline HO_HD double ho_entropy(const ho_env *e, const double *n_log2_n)
     if (n == 0) {
         return 0.0;
     }
-    return ho_entropy_times_n(e, n_log2_n) / (double)n;
+    return ho_quotient(ho_entropy_times_n(e, n_log2_n), (double)n);
 }
 
 #endif

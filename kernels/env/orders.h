@@ -54,7 +54,8 @@ static inline HO_HD int32_t ho_action_from_exposure(int32_t e)
 
 static inline HO_HD double ho_round_half_away(double x)
 {
-    return x < 0.0 ? -floor(-x + 0.5) : floor(x + 0.5);
+    double r = floor(fabs(x) + 0.5);
+    return x < 0.0 ? -r : r;
 }
 
 /* floor with rounding forgiven, cut to what an int32 amount of lots may be */
@@ -64,20 +65,14 @@ static inline HO_HD int32_t ho_floor_lots(double x)
     return (int32_t)(lots < 2e9 ? lots : 2e9);
 }
 
-static inline HO_HD double ho_tick_up(double price, double tick)
-{
-    return tick > 0.0 ? ceil(price / tick - HO_PRICE_EPS) * tick : price;
-}
-
-static inline HO_HD double ho_tick_down(double price, double tick)
-{
-    return tick > 0.0 ? floor(price / tick + HO_PRICE_EPS) * tick : price;
-}
-
-/* To the tick that is worse for a trader of this side. */
+/* To the tick that is worse for a trader of this side: up for a buyer, down for a seller. */
 static inline HO_HD double ho_tick_against(double price, int32_t side, double tick)
 {
-    return side > 0 ? ho_tick_up(price, tick) : ho_tick_down(price, tick);
+    if (!(tick > 0.0)) {
+        return price;
+    }
+    double ticks = price / tick;
+    return (side > 0 ? ceil(ticks - HO_PRICE_EPS) : floor(ticks + HO_PRICE_EPS)) * tick;
 }
 
 /* What filling in bar b costs beside the fee: known when the bar begins. */

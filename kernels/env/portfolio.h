@@ -42,7 +42,7 @@ static inline HO_HD ho_ratio ho_ratio_of(double num, double den, double limit)
 
 static inline HO_HD float ho_ratio_value(const ho_ratio *r)
 {
-    return (float)ho_clip(r->num / r->den, -r->limit, r->limit);
+    return (float)ho_clip(ho_quotient(r->num, r->den), -r->limit, r->limit);
 }
 
 /* Distance from the close to a barrier as a share of the distance from the entry: 1 at the entry,

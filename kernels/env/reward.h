@@ -78,7 +78,7 @@ static inline HO_HD double ho_reward_before_terms(const ho_env_config *c, const 
         /* a total loss has no logarithm: the clip decides */
         return in->ret > -1.0 ? log(1.0 + in->ret) / c->sigma_ref : -1e300;
     }
-    return in->ret / c->sigma_ref;
+    return ho_quotient(in->ret, c->sigma_ref);
 }
 
 static inline HO_HD double ho_reward(const ho_env_config *c, const ho_reward_in *in)

@@ -165,10 +165,11 @@ static inline HO_HD void ho_env_judge_end(const ho_env_lane *lane, const ho_mark
 {
     const ho_env_config *c = &lane->config;
     int32_t barrier = 0;
-    for (int32_t i = 0; c->end_on_barrier && i < out->exit_count; i++) {
-        barrier |= out->exit_reason[i] == HO_EXIT_STOP || out->exit_reason[i] == HO_EXIT_PROFIT ||
-                   out->exit_reason[i] == HO_EXIT_TIME;
+    for (int32_t i = 0; i < HO_CLOSED_MAX; i++) {
+        const int32_t reason = i < out->exit_count ? out->exit_reason[i] : HO_EXIT_NONE;
+        barrier |= reason == HO_EXIT_STOP || reason == HO_EXIT_PROFIT || reason == HO_EXIT_TIME;
     }
+    barrier = barrier && c->end_on_barrier;
     if (e->equity <= c->ruin_fraction * c->initial_capital) {
         out->end = HO_END_RUIN;
     } else if (barrier) {
@@ -201,7 +202,7 @@ static inline HO_HD void ho_env_step(const ho_env_lane *lane, const ho_market_vi
     int32_t lots = e->account.lots;
     in.ret = out->ret;
     in.dsr = c->reward_base == HO_REWARD_DSR ? ho_dsr_step(c, e, out->ret) : 0.0;
-    in.load = (double)(lots < 0 ? -lots : lots) / (double)c->max_lots;
+    in.load = ho_quotient((double)(lots < 0 ? -lots : lots), (double)c->max_lots);
     in.curiosity = curiosity;
     in.label = out->label;
     in.judged = 0;

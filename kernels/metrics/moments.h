@@ -20,7 +20,7 @@ static inline HO_HD void ho_moments_add(ho_moments *m, double x)
 {
     double delta = x - m->mean;
     m->n++;
-    m->mean += delta / (double)m->n;
+    m->mean += ho_quotient(delta, (double)m->n);
     m->m2 += delta * (x - m->mean);
 }
 
