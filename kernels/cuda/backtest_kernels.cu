@@ -1,20 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Backtest passes on the device. A network block carries up to 8 windows of one agent (or
- * ensemble) from their first bar to their last without leaving the multiprocessor; a rule pass is
- * one thread. Compiled without contraction: money has the CPU backend's bits. */
+ * ensemble) from their first bar to their last without leaving the multiprocessor: a warp a window,
+ * and one more that keeps the books of bar t, a thread a window, while bar t + 1 is decided. A rule
+ * pass is one thread. Compiled without contraction: money has the CPU backend's bits. */
 #include "kernels/cuda/backtest_kernels.h"
 
 #include <cuda_bf16.h>
 
 #include "kernels/cuda/device.h"
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#include "kernels/cuda/hopper.cuh"
+#endif
 #include "kernels/cuda/pass.cuh"
 #include "kernels/cuda/policy_block.cuh"
 
-enum { RULE_THREADS = 32 };
+/* The books' warp is the first of a third group of four, so that registers can change hands. */
+enum { RULE_THREADS = 32, BOOK_WARP = POLICY_WARPS, PASS_THREADS = POLICY_THREADS + 128 };
 
 typedef struct backtest_block {
     pass_plan plan[PASSES_BLOCK];
     pass_state state[PASSES_BLOCK];
+    pass_note note[2][PASSES_BLOCK]; /* of this bar, of the last one */
 } backtest_block;
 
 /* What an ensemble has said about one state so far. */
@@ -143,8 +149,55 @@ static __device__ __forceinline__ void warp_fetch(const backtest_view &v, const 
     }
 }
 
+/* Weights held in registers leave too few for 12 warps: on sm_90a the books' give theirs. */
+template <bool HELD> static __device__ __forceinline__ void registers_for_books(void)
+{
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    if (HELD) {
+        registers_give<72>();
+    }
+#endif
+}
+
+template <bool HELD> static __device__ __forceinline__ void registers_for_network(void)
+{
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    if (HELD) {
+        registers_take<216>();
+    }
+#endif
+}
+
+/* The barriers in which the books' warp takes part: one at the head of a bar, one at the end. */
+static __device__ __forceinline__ int bar_begins(int live)
+{
+    return __syncthreads_or(live);
+}
+
+static __device__ __forceinline__ void books_complete(void)
+{
+    __syncthreads();
+}
+
+/* The books' warp: a bar behind the steps, one barrier a bar with them. */
+static __device__ void keep_books(backtest_block *block, int count)
+{
+    const int l = (int)threadIdx.x % 32;
+    for (int now = 0;; now ^= 1) {
+        const int live = bar_begins(0);
+        pass_note *note = &block->note[now ^ 1][l < count ? l : 0];
+        if (l < count && note->fresh) {
+            pass_book(&block->state[l], &block->plan[l], note);
+            note->fresh = 0;
+        }
+        if (!live) {
+            return;
+        }
+    }
+}
+
 template <typename T, bool HELD, bool ENSEMBLE>
-static __global__ void __launch_bounds__(POLICY_THREADS, 1)
+static __global__ void __launch_bounds__(PASS_THREADS, 1)
     network_passes(const __grid_constant__ backtest_view v,
                    const __grid_constant__ policy_plan plan)
 {
@@ -153,6 +206,15 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
     backtest_block *block = (backtest_block *)(shared + plan.extra);
     const uint8_t *packed = v.packed + (size_t)group.slots[0] * v.policy.bytes;
     const int warp = (int)threadIdx.x / 32;
+    if (warp >= BOOK_WARP) {
+        registers_for_books<HELD>();
+        if (warp == BOOK_WARP) {
+            keep_books(block, group.count);
+            books_complete();
+        }
+        return;
+    }
+    registers_for_network<HELD>();
     const bool exists = warp < group.count, owner = exists && threadIdx.x % 32 == 0;
     pass_plan *p = &block->plan[warp];
     pass_state *s = &block->state[warp];
@@ -172,6 +234,7 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
     policy_load<T, HELD>(v.policy, plan, packed, shared, held); /* ends with a barrier */
     if (owner) {
         pass_begin(s, p, &v.market);
+        block->note[0][warp].fresh = block->note[1][warp].fresh = 0;
     }
     __syncwarp();
     if (exists) {
@@ -189,7 +252,7 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
     const float v_max = (float)v.lane[group.slots[0]].agent.v_max;
     for (int now = 0;; now ^= 1) {
         const bool live = exists && !s->done;
-        if (!__syncthreads_or(live)) {
+        if (!bar_begins(live)) {
             break;
         }
         if (live) {
@@ -205,10 +268,10 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
                     ((float *)(shared + plan.bias))[i] =
                         ((const float *)(member + v.policy.bias_at))[i];
                 }
-                __syncthreads();
+                policy_sync();
                 policy_scores<T, 1, false>(v.policy, plan, member, shared, held, now, NULL,
                                            (float)v.lane[group.slots[k]].agent.v_max);
-                __syncthreads();
+                policy_sync();
                 if (branches->count > 1) {
                     compose_scores(branches, score);
                 }
@@ -216,13 +279,13 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
                 if (owner && live) {
                     vote_add(&vote, score, best, candidates);
                 }
-                __syncthreads(); /* scores are read before the next member's */
+                policy_sync(); /* scores are read before the next member's */
             }
         } else {
             policy_scores<T, 1, HELD>(v.policy, plan, packed, shared, held, now, NULL, v_max);
         }
         copies_wait<0>();
-        __syncthreads();
+        policy_sync();
         if (!live) {
             continue;
         }
@@ -233,13 +296,14 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
                 action = branches->count > 1 ? choice : ho_branches_action(branches, &choice);
             }
             const ho_order order = ho_order_from_action(action);
-            pass_step(s, p, &v.market, &order, action);
+            pass_advance(s, p, &v.market, &order, action, &block->note[now][warp]);
         }
         __syncwarp();
         if (!s->done) {
             warp_portfolio(v, p, s, score, row[now ^ 1]);
         }
     }
+    books_complete();
     if (owner) {
         v.state[group.first + warp] = *s;
     }
@@ -261,7 +325,9 @@ static __global__ void __launch_bounds__(RULE_THREADS)
         int32_t action = -1;
         const ho_order order =
             ho_rule_order(&rule, &p->lane, &v.market, &s->env, s->steps, &action);
-        pass_step(s, p, &v.market, &order, action);
+        pass_note note;
+        pass_advance(s, p, &v.market, &order, action, &note);
+        pass_book(s, p, &note);
     }
 }
 
@@ -303,7 +369,7 @@ ho_status ho_cuda_backtest_networks(const backtest_view *v, cudaStream_t stream)
     if (rc != HO_OK) {
         return rc;
     }
-    kernel<<<(unsigned)v->blocks, POLICY_THREADS, plan.bytes, stream>>>(*v, plan);
+    kernel<<<(unsigned)v->blocks, PASS_THREADS, plan.bytes, stream>>>(*v, plan);
     return ho_cuda_status(cudaGetLastError(), "network_passes");
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One backtest pass on the device: what it is given, what it keeps, one step. A pass belongs to one
- * thread. The arithmetic and its order are those of kernels/cpu/pass.c, so that the same orders
- * give the same bits. */
+ * One backtest pass on the device: what it is given, what it keeps, one step. The step of a bar
+ * leaves a note, from which its books are kept: by the same thread, or by another while the next
+ * bar is decided. The arithmetic and its order are those of kernels/cpu/pass.c, so that the same
+ * orders give the same bits. */
 #ifndef HO_CUDA_PASS_CUH
 #define HO_CUDA_PASS_CUH
 
@@ -26,19 +27,34 @@ typedef struct pass_plan {
 
 /* What a pass keeps and, at its end, reports. */
 typedef struct pass_state {
+    /* of the steps */
     ho_env env;
     ho_ledger ledger;
+    double before; /* equity before the last step */
+    double open_pnl;
+    int64_t steps;
+    int32_t done, ruined, open_position;
+    /* of the books */
     ho_bar_stats bars;
     ho_trade_stats trades;
-    double before;        /* equity before the last step */
+    double booked;        /* equity at the last booked bar's close */
     double session_start; /* equity at the end of the session before */
-    double held_exposure; /* HO_POLICY_RANDOM */
-    double open_pnl;
-    int64_t steps, sessions, ambiguous_bars, position_changes;
-    int32_t done, ruined, open_position;
+    int64_t sessions, ambiguous_bars, position_changes;
     int32_t exit_count[HO_EXIT_REASONS];
     int32_t action_count[HO_ACTIONS];
 } pass_state;
+
+/* What a step tells the books about its bar. */
+typedef struct pass_note {
+    double equity;  /* at its close, the forced exit at the end included */
+    int32_t bar;    /* index in the market */
+    int32_t action; /* composed, -1: none */
+    int32_t held, changed, ambiguous;
+    int32_t session_ends; /* the session's, or the pass's, last bar */
+    int32_t closed;       /* round trips */
+    int32_t fresh;        /* not booked yet */
+    ho_trade trade[HO_CLOSED_MAX];
+} pass_note;
 
 static __device__ void pass_begin(pass_state *s, const pass_plan *p, const ho_market_view *m)
 {
@@ -46,7 +62,7 @@ static __device__ void pass_begin(pass_state *s, const pass_plan *p, const ho_ma
         ((int32_t *)s)[i] = 0;
     }
     const double capital = p->lane.config.initial_capital;
-    s->before = s->session_start = capital;
+    s->before = s->booked = s->session_start = capital;
     ho_env_clear(&s->env);
     ho_env_begin_at(&p->lane, m, &s->env, p->lane.begin, 0.0, &s->ledger);
     ho_bar_stats_begin(&s->bars, capital);
@@ -69,54 +85,70 @@ static __device__ void pass_close(pass_state *s, const pass_plan *p, const ho_ma
     ho_env_finish(&p->lane, m, &s->env, s->before, &s->ledger, out);
 }
 
-static __device__ void pass_take_trades(pass_state *s, const pass_plan *p)
-{
-    for (int i = 0; i < s->ledger.closed_count; i++) {
-        const ho_trade *t = &s->ledger.closed[i];
-        if (p->trades && s->trades.net.n < p->trade_room) {
-            p->trades[s->trades.net.n] = *t;
-        }
-        ho_trade_stats_add(&s->trades, t, p->lane.config.multiplier);
-        s->exit_count[t->reason]++;
-    }
-    s->ledger.closed_count = 0;
-}
-
-/* action: recorded and counted when >= 0. Sets done at the window's end and on ruin. */
-static __device__ void pass_step(pass_state *s, const pass_plan *p, const ho_market_view *m,
-                                 const ho_order *order, int32_t action)
+/* Decided: one bar. Sets done at the window's end and on ruin. action: composed, or -1. */
+static __device__ __forceinline__ void pass_advance(pass_state *s, const pass_plan *p,
+                                                    const ho_market_view *m, const ho_order *order,
+                                                    int32_t action, pass_note *note)
 {
     ho_step_out out;
     const int32_t lots = s->env.account.lots;
     const ho_ring ring = {p->ring, 1};
     s->before = s->env.equity;
     ho_env_step(&p->lane, m, &s->env, ring, order, 0.0f, &s->ledger, &out);
-    const int held = s->env.account.lots != 0;
-    s->position_changes += s->env.account.lots != lots;
-    s->ambiguous_bars += out.ambiguous;
-    if (action >= 0) {
-        s->action_count[action]++;
-        if (p->actions) {
-            p->actions[s->steps] = (uint8_t)action;
-        }
-    }
+    note->held = s->env.account.lots != 0;
+    note->changed = s->env.account.lots != lots;
+    note->ambiguous = out.ambiguous;
+    note->action = action;
+    note->bar = s->env.t;
     s->done = out.end != HO_END_NONE;
     if (s->done) {
         pass_close(s, p, m, &out);
     }
     s->steps++;
-    ho_bar_stats_add(&s->bars, out.equity, out.ret, held);
+    note->equity = out.equity;
+    note->closed = s->ledger.closed_count;
+    for (int i = 0; i < s->ledger.closed_count; i++) {
+        note->trade[i] = s->ledger.closed[i];
+    }
+    s->ledger.closed_count = 0;
+    note->fresh = 1;
+    note->session_ends = s->done || (m->bar_flags[s->env.t] & HO_BAR_SESSION_END) != 0;
+}
+
+/* Enters a bar into the books: statistics, trades, the session. */
+static __device__ __forceinline__ void pass_book(pass_state *s, const pass_plan *p,
+                                                 const pass_note *note)
+{
+    const double equity = note->equity, ret = ho_quotient(equity - s->booked, s->booked);
+    const int64_t step = s->bars.bars;
+    s->position_changes += note->changed;
+    s->ambiguous_bars += note->ambiguous;
+    if (note->action >= 0) {
+        s->action_count[note->action]++;
+        if (p->actions) {
+            p->actions[step] = (uint8_t)note->action;
+        }
+    }
+    ho_bar_stats_add(&s->bars, equity, ret, note->held);
     if (p->equity) {
-        p->equity[s->steps] = out.equity;
-        p->bar_return[s->steps - 1] = out.ret;
+        p->equity[step + 1] = equity;
+        p->bar_return[step] = ret;
     }
-    pass_take_trades(s, p);
-    if (s->done || (m->bar_flags[s->env.t] & HO_BAR_SESSION_END)) {
-        p->session_return[s->sessions] = s->env.equity / s->session_start - 1.0;
-        p->session_bar[s->sessions] = s->env.t;
+    for (int i = 0; i < note->closed; i++) {
+        const ho_trade *t = &note->trade[i];
+        if (p->trades && s->trades.net.n < p->trade_room) {
+            p->trades[s->trades.net.n] = *t;
+        }
+        ho_trade_stats_add(&s->trades, t, p->lane.config.multiplier);
+        s->exit_count[t->reason]++;
+    }
+    if (note->session_ends) {
+        p->session_return[s->sessions] = equity / s->session_start - 1.0;
+        p->session_bar[s->sessions] = note->bar;
         s->sessions++;
-        s->session_start = s->env.equity;
+        s->session_start = equity;
     }
+    s->booked = equity;
 }
 
 #endif

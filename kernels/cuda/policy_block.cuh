@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The acting network inside one block: advantages of E states, E = 8 * NT, from shared memory to
- * shared memory. 256 threads; the caller's barriers separate the layers.
+ * shared memory. The block's first 256 threads; barrier 1 separates the layers.
  *
  * bf16 (mma.sync): outputs are the M rows of the product, states its N columns, so that 8 states
  * already fill a tile. Every output sums even and odd steps of 16 inputs in two chains, added at
@@ -44,6 +44,12 @@ typedef struct policy_plan {
     int32_t bytes;
     int32_t held; /* second layer in registers */
 } policy_plan;
+
+/* A barrier of the network's threads; a block may have more. */
+static __device__ __forceinline__ void policy_sync(void)
+{
+    barrier_of_first<POLICY_THREADS>();
+}
 
 static __device__ __forceinline__ float policy_leaky(float x)
 {
@@ -417,7 +423,7 @@ static __device__ __forceinline__ void policy_load(const ho_policy_net &p, const
             }
         }
     }
-    __syncthreads();
+    policy_sync();
 }
 
 static __device__ __forceinline__ const float *
@@ -460,7 +466,7 @@ policy_noisy_heads(const ho_policy_net &p, const policy_plan &plan, const uint8_
     const float *bias2 = policy_bias(p, plan, shared, 2), *bias3 = policy_bias(p, plan, shared, 3);
     policy_layer_noisy<T, NT, false>(p, packed, bias2, bias2 + p.layer[2].out, noise, h1, pitch, h0,
                                      pitch);
-    __syncthreads();
+    policy_sync();
     policy_layer_noisy<T, NT, true>(p, packed, bias3, bias3 + p.layer[3].out, noise, h0, pitch, out,
                                     out_pitch);
 }
@@ -480,7 +486,7 @@ policy_scores(const ho_policy_net &p, const policy_plan &plan, const uint8_t *pa
     if (sizeof(T) == 2) {
         policy_layer_bf16<NT, false, HELD, 4, 2>(p, plan, packed, shared, held, 0, plan.state[now],
                                                  STATE_PITCH, h0, pitch);
-        __syncthreads();
+        policy_sync();
         if (HELD) {
             policy_layer_fast<NT, 16, 2, true, false>(16, 0, held, shared_address(h0), pitch,
                                                       policy_bias(p, plan, shared, 1), h1, pitch,
@@ -489,11 +495,11 @@ policy_scores(const ho_policy_net &p, const policy_plan &plan, const uint8_t *pa
             policy_layer_bf16<NT, false, false, 16, 2>(p, plan, packed, shared, held, 1,
                                                        plan.hidden[0], pitch, h1, pitch);
         }
-        __syncthreads();
+        policy_sync();
         if (!noisy) {
             policy_layer_bf16<NT, false, HELD, 16, 1>(p, plan, packed, shared, held, 2,
                                                       plan.hidden[1], pitch, h0, pitch);
-            __syncthreads();
+            policy_sync();
             policy_layer_bf16<NT, true, HELD, 8, 1>(p, plan, packed, shared, held, 3,
                                                     plan.hidden[0], pitch, out, out_pitch);
         }
@@ -505,14 +511,14 @@ policy_scores(const ho_policy_net &p, const policy_plan &plan, const uint8_t *pa
         float *f0 = (float *)h0, *f1 = (float *)h1;
         policy_layer_f32<NT, false>(p.layer[0], w[0], (const float *)(shared + plan.state[now]),
                                     STATE_PITCH, policy_bias(p, plan, shared, 0), f0, pitch, 0);
-        __syncthreads();
+        policy_sync();
         policy_layer_f32<NT, false>(p.layer[1], w[1], f0, pitch, policy_bias(p, plan, shared, 1),
                                     f1, pitch, 0);
-        __syncthreads();
+        policy_sync();
         if (!noisy) {
             policy_layer_f32<NT, false>(p.layer[2], w[2], f1, pitch,
                                         policy_bias(p, plan, shared, 2), f0, pitch, 0);
-            __syncthreads();
+            policy_sync();
             policy_layer_f32<NT, true>(p.layer[3], w[3], f0, pitch, policy_bias(p, plan, shared, 3),
                                        out, out_pitch, p.outputs);
         }
@@ -521,7 +527,7 @@ policy_scores(const ho_policy_net &p, const policy_plan &plan, const uint8_t *pa
         policy_noisy_heads<T, NT>(p, plan, packed, shared, noise, out, out_pitch);
     }
     if (distributional) {
-        __syncthreads();
+        policy_sync();
         policy_atoms<NT>(p, out, out_pitch, score, v_max);
     }
 }

@@ -16,6 +16,13 @@ static __device__ __forceinline__ uint32_t shared_address(const void *p)
     return (uint32_t)__cvta_generic_to_shared(p);
 }
 
+/* bar.sync: a barrier of the block's first THREADS threads, a multiple of 32. Not __syncthreads's.
+ */
+template <int THREADS> static __device__ __forceinline__ void barrier_of_first(void)
+{
+    asm volatile("bar.sync 1, %0;" ::"n"(THREADS) : "memory");
+}
+
 /* ---- asynchronous copies: cp.async ---- */
 
 /* 16 bytes to shared memory; both addresses are multiples of 16. */

@@ -32,7 +32,7 @@ enum {
     GAP_BYTES = 64,
 };
 
-enum wait_reason { RUNS, AT_BARRIER, IN_WARP, RETURNED };
+enum wait_reason { RUNS, AT_BARRIER, AT_PARTIAL_BARRIER, IN_WARP, RETURNED };
 
 struct thread {
     uint3 index;
@@ -69,7 +69,7 @@ static struct machine {
     thread *slot[THREADS_MAX];
     uint32_t ready[THREADS_MAX / WARP];
     warp_state warp[THREADS_MAX / WARP];
-    unsigned slots, warps, live, at_barrier;
+    unsigned slots, warps, live, at_barrier, at_partial_barrier;
     thread *current;
     thread main; /* the host's side */
     thread pool[THREADS_MAX];
@@ -104,7 +104,7 @@ static void print_waits(void)
         }
         fprintf(stderr, "  from thread %u (%u, %u, %u) on: ", i, t->index.x, t->index.y,
                 t->index.z);
-        if (t->wait == AT_BARRIER) {
+        if (t->wait == AT_BARRIER || t->wait == AT_PARTIAL_BARRIER) {
             fprintf(stderr, "at the barrier of %s:%d\n", place_of(t->file), t->line);
         } else if (t->wait == IN_WARP) {
             fprintf(stderr, "in %s of lanes %08x\n", t->what, t->mask);
@@ -241,6 +241,27 @@ int barrier(barrier_kind kind, int value, const char *file, int line)
     machine.at_barrier++;
     wait_turn();
     return t->value;
+}
+
+void partial_barrier(unsigned threads, const char *file, int line)
+{
+    thread *t = machine.current;
+    t->wait = AT_PARTIAL_BARRIER;
+    t->file = file;
+    t->line = line;
+    machine.at_partial_barrier++;
+    if (machine.at_partial_barrier > threads) {
+        fault("more than %u threads meet at their barrier", threads);
+    }
+    if (machine.at_partial_barrier == threads) {
+        for (unsigned i = 0; i < machine.slots; i++) {
+            if (machine.pool[i].wait == AT_PARTIAL_BARRIER) {
+                make_ready(&machine.pool[i]);
+            }
+        }
+        machine.at_partial_barrier = 0;
+    }
+    wait_turn();
 }
 
 /* Does the joint instruction that lane `t` waits in, once all its lanes are there. */
@@ -497,7 +518,7 @@ static void run_block(void)
     const dim3 d = machine.run->block;
     machine.slots = machine.live = d.x * d.y * d.z;
     machine.warps = (machine.slots + WARP - 1) / WARP;
-    machine.at_barrier = 0;
+    machine.at_barrier = machine.at_partial_barrier = 0;
     memset(machine.warp, 0, machine.warps * sizeof machine.warp[0]);
     choose_order();
     for (unsigned i = 0; i < machine.slots; i++) {

@@ -3,7 +3,8 @@
  *
  * 1. A thread runs until it meets a barrier or a warp's joint instruction; then the next thread
  *    that can run, does. Without a joint instruction, threads are not interleaved.
- * 2. A barrier opens when all threads that have not returned are at it, and all at the same line.
+ * 2. A barrier opens when all threads that have not returned are at it, and all at the same line;
+ *    one of the first N threads when N are at it.
  * 3. A joint instruction of a warp (shuffle, vote, ldmatrix, mma) happens when all lanes of its
  *    mask that have not returned are at it; the last to arrive does the work of all.
  * 4. When no thread can run and none of 2 and 3 is met, the kernel would hang: the emulator prints
@@ -50,6 +51,8 @@ enum barrier_kind { BARRIER, BARRIER_OR, BARRIER_AND, BARRIER_COUNT };
 
 /* Meets the block's other threads; the joint result of `value`. */
 int barrier(barrier_kind kind, int value, const char *file, int line);
+/* bar.sync 1, threads: opens when so many are at it; the others may be anywhere. */
+void partial_barrier(unsigned threads, const char *file, int line);
 
 /* One lane's part of a joint instruction of the warp's lanes in `mask`: `what` names the
  * instruction, `all` is called once with every lane's `mine` (NULL: not taking part). */

@@ -122,6 +122,11 @@ static inline void load_matrix4_transposed(uint32_t (&r)[4], uint32_t address)
     ho_emu::load_matrices(r, address, true);
 }
 
+template <int THREADS> static inline void barrier_of_first(void)
+{
+    ho_emu::partial_barrier(THREADS, __FILE__, __LINE__);
+}
+
 /* ---- the product ---- */
 
 static inline void mma_16x8x16(float (&d)[4], const uint4 &a, uint32_t b0, uint32_t b1)
