@@ -1,8 +1,12 @@
 #!/bin/bash
 # Everything that needs a GPU: the tests of label gpu, compute-sanitizer on short runs, the benches.
 # usage: tests/gpu/run_all.sh BUILD_DIR [OUT_DIR]      exit status: how many steps failed
+#   STEP_LIMIT=S    seconds after which a step is cut off and counts as failed (default 1800)
+#   FAST=1          what fits a few minutes: fewer trials, no tools on the fused kernels
 # A machine without a GPU skips the tests (77) and says so.
 set -u
+fast=${FAST:-0}
+limit=${STEP_LIMIT:-1800}
 build=$(cd "${1:?usage: tests/gpu/run_all.sh BUILD_DIR [OUT_DIR]}" && pwd)
 out=${2:-$build/gpu-results}
 bin=$build/bin
@@ -13,11 +17,15 @@ mkdir -p "$out"
 step() {
     local name=$1
     shift
-    if "$@" >"$out/$name.log" 2>&1; then
-        echo "$name: ok"
+    local from=$SECONDS
+    if timeout -k 5 "$limit" "$@" >"$out/$name.log" 2>&1; then
+        echo "$name: ok, $((SECONDS - from)) s"
     else
         local rc=$?
-        if [ "$rc" -eq 77 ]; then
+        if [ "$rc" -eq 124 ]; then
+            echo "$name: FAILED, cut off after $limit s"
+            failed=$((failed + 1))
+        elif [ "$rc" -eq 77 ]; then
             echo "$name: skipped, no GPU"
         else
             echo "$name: FAILED ($rc), see $out/$name.log"
@@ -34,6 +42,8 @@ for test in test_golden test_backtest test_fills test_lanes; do
 done
 step test_gpu_parity "$bin/test_gpu_parity"
 step test_gpu_lanes "$bin/test_gpu_lanes"
+[ "$fast" = 0 ] || export HYPEROPT_TEST_TRIALS=${HYPEROPT_TEST_TRIALS:-200}
+step test_gpu_trials "$bin/test_gpu_trials"
 unset HYPEROPT_CUDA_POISON
 
 # 2. compute-sanitizer: the market, every kernel of the portable path, then the fused ones. The
@@ -45,6 +55,7 @@ if command -v compute-sanitizer >/dev/null; then
     for tool in memcheck racecheck initcheck synccheck; do
         HYPEROPT_CUDA_PORTABLE=1 step "sanitizer_${tool}_portable" compute-sanitizer --tool "$tool" \
             --error-exitcode 99 "$bin/test_gpu_lanes" 'a_short_run*'
+        [ "$fast" = 0 ] || continue
         timeout "${SANITIZER_LIMIT:-1800}" compute-sanitizer --tool "$tool" --error-exitcode 99 \
             "$bin/test_gpu_lanes" 'a_short_run*' >"$out/sanitizer_${tool}_fused.log" 2>&1
         rc=$?
