@@ -92,7 +92,7 @@ static inline HO_HD void ho_apply(ho_desk *d, int32_t lots, double price, int32_
     a->cash -= (double)lots * c->lot * price * c->multiplier + fee;
     if (ledger) {
         int32_t closed = !against ? 0 : lots_abs < old_abs ? lots_abs : old_abs;
-        double close_fee = fee * (double)closed / (double)lots_abs;
+        double close_fee = ho_quotient(fee * (double)closed, (double)lots_abs);
         ledger->fees += fee;
         ledger->traded += amount * fabs(price) * c->multiplier;
         if (closed > 0) {
