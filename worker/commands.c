@@ -223,9 +223,13 @@ static void run_child(const ho_commands *c, char *const *argv, char *const *envp
         _exit(126);
     }
     (void)execvpe(argv[0], argv, envp);
-    const char *text = strerror(errno);
-    ssize_t written = write(STDERR_FILENO, text, strlen(text));
-    _exit(written > 0 ? 127 : 126);
+    const char *text[] = {argv[0], ": ", strerror(errno)};
+    for (int i = 0; i < 3; i++) {
+        if (write(STDERR_FILENO, text[i], strlen(text[i])) < 0) {
+            _exit(126);
+        }
+    }
+    _exit(127);
 }
 
 /* The process's environment with three variables more; the array is malloc'ed, the texts are not.
@@ -313,8 +317,8 @@ static ho_status start(ho_commands *c, struct run *run, ho_err *err)
 
 /* ---- lines --------------------------------------------------------------------------------- */
 
-/* One value for each objective: a number, a list, or an object by name. "nan" texts and null are
- * undefined values. false: it does not fit. */
+/* One value for each objective: a number, a list, or an object by name. null and what is not finite
+ * are undefined values. false: it does not fit. */
 static bool read_values(const ho_study *study, const cJSON *json, double *out)
 {
     int n = study->objective_count;
@@ -332,7 +336,7 @@ static bool read_values(const ho_study *study, const cJSON *json, double *out)
             value = cJSON_GetObjectItemCaseSensitive(json, study->objective[i].name);
         }
         if (cJSON_IsNumber(value)) {
-            out[i] = value->valuedouble;
+            out[i] = isfinite(value->valuedouble) ? value->valuedouble : NAN;
         } else if (cJSON_IsNull(value)) {
             out[i] = NAN;
         } else {
@@ -371,7 +375,41 @@ static void take_message(ho_commands *c, struct run *run, const cJSON *json)
     }
 }
 
-static void take_line(ho_commands *c, struct run *run, bool is_error, const char *text)
+/* Python writes NaN, Infinity and -Infinity into its JSON, which are none: each becomes null, in
+ * place. */
+static void replace_undefined(char *text)
+{
+    static const char *const words[] = {"-Infinity", "Infinity", "NaN"};
+    bool quoted = false;
+    for (char *at = text; *at; at++) {
+        if (*at == '"' && (at == text || at[-1] != '\\')) {
+            quoted = !quoted;
+        }
+        for (size_t w = 0; !quoted && w < sizeof words / sizeof words[0]; w++) {
+            size_t n = strlen(words[w]), short_by = n < 4 ? 4 - n : 0;
+            if (strncmp(at, words[w], n) == 0) {
+                memmove(at + n + short_by, at + n, strlen(at + n) + 1);
+                memset(at, ' ', n + short_by);
+                memcpy(at, "null", 4);
+                break;
+            }
+        }
+    }
+}
+
+/* The object in a line, or NULL. text [LINE_MAX_BYTES] may be changed. */
+static cJSON *parse_line(char *text)
+{
+    cJSON *json = text[0] == '{' ? cJSON_Parse(text) : NULL;
+    if (!json && text[0] == '{' &&
+        strlen(text) < LINE_MAX_BYTES / 4 * 3) { /* NaN grows by a third */
+        replace_undefined(text);
+        json = cJSON_Parse(text);
+    }
+    return json;
+}
+
+static void take_line(ho_commands *c, struct run *run, bool is_error, char *text)
 {
     if (is_error) {
         if (text[strspn(text, " \t\r")] != '\0') {
@@ -380,9 +418,14 @@ static void take_line(ho_commands *c, struct run *run, bool is_error, const char
         ho_log(HO_LOG_DEBUG, "command", "trial=%lld stderr: %s", (long long)run->trial, text);
         return;
     }
-    cJSON *json = text[0] == '{' ? cJSON_Parse(text) : NULL;
+    cJSON *json = parse_line(text);
     if (json) {
         take_message(c, run, json);
+    } else if (text[0] == '{' && strstr(text, "\"result\"")) {
+        snprintf(run->mistake, sizeof run->mistake, "its line is no JSON: %.100s", text);
+    } else if (text[0] == '{' && strstr(text, "\"epoch\"")) {
+        ho_log(HO_LOG_WARN, "command", "report is no JSON trial=%lld: %.100s",
+               (long long)run->trial, text);
     }
     cJSON_Delete(json);
 }

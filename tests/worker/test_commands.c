@@ -118,6 +118,30 @@ static void several_objectives_come_as_list_or_by_name(void **state)
     assert_string_equal(said, "[3 epoch 1: 1 nan][3 result after 1: 2 9]");
 }
 
+/* Python's json.dumps writes NaN and Infinity. */
+static void undefined_values_of_python_are_undefined(void **state)
+{
+    (void)state;
+    static const char several[] = "objective = [\"loss\", \"speed\"]";
+    open_study("echo '{\"note\": \"NaN\", \"epoch\": 1, \"values\": [NaN, -Infinity]}'; "
+               "echo '{\"epoch\": 2, \"values\": [1e999, 3]}'; "
+               "echo '{\"result\": {\"speed\": Infinity, \"loss\":NaN}}'",
+               several, 1);
+    add(3, 0, 1);
+    run_all();
+    assert_string_equal(said, "[3 epoch 1: nan nan][3 epoch 2: nan 3][3 result after 2: nan nan]");
+}
+
+static void a_result_that_is_no_json_is_shown(void **state)
+{
+    (void)state;
+    open_study("echo '{\"result\": 1,5}'", "", 1);
+    add(3, 0, 0);
+    run_all();
+    CHECK_CONTAINS(said, "[3 command: the command gave no usable result: its line is no JSON: "
+                         "{\"result\": 1,5}");
+}
+
 static void a_program_that_fails_is_a_failed_trial_with_its_words(void **state)
 {
     (void)state;
@@ -155,7 +179,7 @@ static void a_program_that_does_not_exist_is_named(void **state)
     CHECK_OK(ho_commands_create(&commands, study, 1, NULL, &sink, &err), &err);
     CHECK_OK(ho_commands_add(commands, &order, &err), &err);
     run_all();
-    CHECK_CONTAINS(said, "[3 command: the command exited with 127: No such file");
+    CHECK_CONTAINS(said, "[3 command: the command exited with 127: no-such-program: No such file");
 }
 
 static void a_program_out_of_time_is_ended_with_its_children(void **state)
@@ -250,6 +274,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(parameters_are_arguments_and_lines_are_reports),
         T(several_objectives_come_as_list_or_by_name),
+        T(undefined_values_of_python_are_undefined),
+        T(a_result_that_is_no_json_is_shown),
         T(a_program_that_fails_is_a_failed_trial_with_its_words),
         T(a_program_without_a_result_is_a_failed_trial),
         T(a_program_that_does_not_exist_is_named),
