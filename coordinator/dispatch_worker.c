@@ -238,6 +238,7 @@ static ho_status end_by_pruner(ho_dispatch *d, int64_t worker, const ho_report_i
     result.state = HO_TRIAL_PRUNED;
     result.objectives = d->config.objectives;
     memcpy(result.value, report->value, sizeof result.value);
+    ho_pruner_value(d->pruner, report->number, result.value);
     result.violation = NAN;
     result.worker = worker;
     result.epochs = step;

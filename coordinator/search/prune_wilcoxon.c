@@ -151,4 +151,5 @@ const ho_pruner_kind ho_prune_wilcoxon = {
     .help = "compares folds with the best trial's by the signed-rank test",
     .check = wilcoxon_check,
     .decide = wilcoxon_decide,
+    .steps_are_folds = true,
 };

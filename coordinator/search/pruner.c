@@ -419,6 +419,27 @@ ho_status ho_pruner_report_folds(ho_pruner *pruner, int64_t number, int64_t step
     return HO_OK;
 }
 
+void ho_pruner_value(const ho_pruner *pruner, int64_t number, double *value)
+{
+    const ho_reports *r = &pruner->reports;
+    int folds;
+
+    if (number < 0 || number >= r->index_room || r->index[number] < 0) {
+        return;
+    }
+    const ho_reported *own = &r->trial[r->index[number]];
+    (void)ho_reports_fold(own, own->count - 1, &folds);
+    int64_t first = pruner->kind->steps_are_folds && folds <= 1 ? 0 : own->count - 1;
+    for (int m = 0; m < r->options.objectives; m++) {
+        double sum = 0.0;
+
+        for (int64_t i = first; i < own->count; i++) {
+            sum += ho_reports_loss(r, own, i)[m];
+        }
+        value[m] = -r->options.direction[m] * sum / (double)(own->count - first);
+    }
+}
+
 ho_status ho_pruner_finish(ho_pruner *pruner, int64_t number, ho_told_state state, ho_err *err)
 {
     ho_reports *r = &pruner->reports;

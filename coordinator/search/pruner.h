@@ -89,6 +89,11 @@ ho_status ho_pruner_report_folds(ho_pruner *pruner, int64_t number, int64_t step
                                  const double *value, const double *fold_value, int folds,
                                  ho_decision *out, ho_err *err);
 
+/* What stands for a trial that is ended now: its last values; where each report is of another fold
+ * (`wilcoxon` without values by fold) their mean. value [objectives]; left as it is for a trial
+ * that has not reported. */
+void ho_pruner_value(const ho_pruner *pruner, int64_t number, double *value);
+
 /* The trial ended; reports of it may still be compared with. PENDING and unknown numbers are
  * HO_EINVAL. FAILED and CANCELLED trials stop being competitors. */
 ho_status ho_pruner_finish(ho_pruner *pruner, int64_t number, ho_told_state state, ho_err *err);

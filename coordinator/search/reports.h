@@ -44,6 +44,7 @@ typedef struct ho_pruner_kind {
     void (*decide)(ho_reports *reports, ho_reported *own, ho_decision *out);
     /* NULL, or as ho_pruner_promote. */
     ho_status (*promote)(ho_reports *reports, int64_t *number, ho_decision *out, ho_err *err);
+    bool steps_are_folds; /* unless reports carry values by fold */
 } ho_pruner_kind;
 
 extern const ho_pruner_kind ho_prune_none, ho_prune_median, ho_prune_percentile, ho_prune_asha,

@@ -405,6 +405,35 @@ static void wilcoxon_compares_folds_at_the_same_epoch(void **state)
     ho_pruner_destroy(&pruner);
 }
 
+/* Where a report is of a fold, the last one alone says little of the trial. */
+static void an_ended_trial_stands_with_its_last_value_or_the_mean_of_its_folds(void **state)
+{
+    const double fold[2] = {5.0, 7.0}, both = 6.0;
+    double value = 0.25;
+    ho_decision decision;
+    ho_err err;
+
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        ho_pruner_options options = kind(k == 0 ? "median" : "wilcoxon");
+        ho_pruner *pruner = make(&options);
+
+        ho_pruner_value(pruner, 0, &value);
+        CHECK_NEAR(value, 0.25, 0.0); /* it has not reported */
+        for (int64_t n = 1; n <= 3; n++) {
+            report(pruner, 0, n, (double)(n * n));
+        }
+        ho_pruner_value(pruner, 0, &value);
+        CHECK_NEAR(value, k == 0 ? 9.0 : 14.0 / 3.0, 1e-12);
+        value = 0.25;
+        CHECK_OK(ho_pruner_report_folds(pruner, 1, 4, &both, fold, 2, &decision, &err), &err);
+        CHECK_OK(ho_pruner_report_folds(pruner, 1, 8, &value, fold, 2, &decision, &err), &err);
+        ho_pruner_value(pruner, 1, &value);
+        CHECK_NEAR(value, 0.25, 0.0); /* reports by fold: steps are epochs */
+        ho_pruner_destroy(&pruner);
+    }
+}
+
 static void threshold_stops_outside_its_range(void **state)
 {
     ho_pruner_options options = kind("threshold");
@@ -600,6 +629,7 @@ int main(void)
         cmocka_unit_test(signed_rank_matches_exact_tables),
         cmocka_unit_test(wilcoxon_stops_a_trial_that_is_worse_on_most_folds),
         cmocka_unit_test(wilcoxon_compares_folds_at_the_same_epoch),
+        cmocka_unit_test(an_ended_trial_stands_with_its_last_value_or_the_mean_of_its_folds),
         cmocka_unit_test(threshold_stops_outside_its_range),
         cmocka_unit_test(patient_lets_the_inner_pruner_wait),
         cmocka_unit_test(several_objectives_are_pruned_by_rank),
