@@ -2,10 +2,13 @@
  * See check_print.h. */
 #include "coordinator/check_print.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "coordinator/search/racing.h"
 #include "coordinator/search_options.h"
@@ -222,6 +225,9 @@ static void print_space(printer *p)
         (void)fprintf(p->out, "  %d enqueued configurations are tried first\n",
                       p->setup->study->enqueue_count);
     }
+    if (p->setup->study->command) {
+        return;
+    }
     (void)fprintf(p->out, "  network shapes: %s%.0f\n", space->count ? "at most " : "", shapes);
     if (shapes > SHAPES_MANY) {
         warn(p, "more than %d network shapes: only trials of one shape train side by side",
@@ -400,6 +406,50 @@ static void print_settings(printer *p)
     }
 }
 
+/* Whether a worker that runs where we do finds this program, as execvp does. */
+static bool can_be_run(const char *program, const char *folder)
+{
+    char path[PATH_MAX], *list = getenv("PATH"), *copy = NULL, *rest = NULL;
+    bool found = false;
+    if (strchr(program, '/')) {
+        (void)snprintf(path, sizeof path, "%s%s%s", program[0] == '/' ? "" : folder,
+                       program[0] == '/' ? "" : "/", program);
+        return access(path, X_OK) == 0;
+    }
+    copy = list ? ho_text_copy(list) : NULL;
+    for (char *part = copy ? strtok_r(copy, ":", &rest) : NULL; part && !found;
+         part = strtok_r(NULL, ":", &rest)) {
+        (void)snprintf(path, sizeof path, "%s/%s", part, program);
+        found = access(path, X_OK) == 0;
+    }
+    free(copy);
+    return found;
+}
+
+/* What a [command] study runs, how often, and what is wrong with it. */
+static void print_command(printer *p)
+{
+    const ho_study *study = p->setup->study;
+    const char *program = ho_settings_list_str(p->s, HO_KEY_COMMAND_RUN, 0);
+    (void)fprintf(p->out, "Command\n  run      ");
+    for (int i = 0; i < ho_settings_list_count(p->s, HO_KEY_COMMAND_RUN); i++) {
+        (void)fprintf(p->out, " %s", ho_settings_list_str(p->s, HO_KEY_COMMAND_RUN, i));
+    }
+    (void)fprintf(p->out, "\n  in        %s\n", study->folder);
+    for (int i = 0; i < study->objective_count; i++) {
+        (void)fprintf(p->out, "  objective %s, %s is better\n", study->objective[i].name,
+                      study->objective[i].direction > 0 ? "more" : "less");
+    }
+    (void)fprintf(p->out, "  trials    %lld\n",
+                  (long long)ho_settings_i64(p->s, HO_KEY_STUDY_TRIALS));
+    if (!can_be_run(program, study->folder)) {
+        warn(p, "command.run: no program %s is found on this machine", program);
+    }
+    for (int i = 0; i < study->warning_count; i++) {
+        warn(p, "%s", study->warning[i]);
+    }
+}
+
 int ho_check_print(FILE *out, const ho_setup *setup, bool settings)
 {
     printer p = {.out = out, .setup = setup, .s = setup->study->settings};
@@ -407,6 +457,9 @@ int ho_check_print(FILE *out, const ho_setup *setup, bool settings)
     if (!setup->study->command) {
         print_data(&p);
         print_folds(&p);
+    }
+    if (setup->study->command) {
+        print_command(&p);
     }
     print_space(&p);
     if (!setup->study->command) {

@@ -2,12 +2,32 @@
  * See leaderboard.h. */
 #include "coordinator/leaderboard.h"
 
+#include "coordinator/front.h"
 #include "coordinator/overfit_study.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "coordinator/output.h"
+
+static int64_t count_of(ho_store *store, const char *sql)
+{
+    sqlite3_stmt *statement = NULL;
+    int64_t n = -1;
+    if (sqlite3_prepare_v2(ho_store_db(store), sql, -1, &statement, NULL) == SQLITE_OK &&
+        sqlite3_step(statement) == SQLITE_ROW && sqlite3_column_type(statement, 0) != SQLITE_NULL) {
+        n = sqlite3_column_int64(statement, 0);
+    }
+    (void)sqlite3_finalize(statement);
+    return n;
+}
+
+/* A [command] study: its trials are not backtests, and have no folds. */
+static bool is_command(ho_store *store)
+{
+    return count_of(store, "SELECT count(*) FROM fold") == 0;
+}
 
 static ho_status print_retest(FILE *out, ho_store *store, ho_err *err)
 {
@@ -24,7 +44,20 @@ static ho_status print_retest(FILE *out, ho_store *store, ho_err *err)
     return rc;
 }
 
-ho_status ho_leaderboard_print(FILE *out, ho_store *store, int count, ho_err *err)
+/* ---- the table ------------------------------------------------------------------------------ */
+
+/* Of a [command] study: the values alone. */
+static ho_status print_commands(FILE *out, ho_store *store, int count, ho_err *err)
+{
+    char sql[300];
+    (void)snprintf(sql, sizeof sql,
+                   "SELECT CAST(rank AS TEXT) AS rank, 'trial ' || trial AS who, value, epochs, "
+                   "train_s AS seconds FROM leaderboard WHERE rank <= %d",
+                   count);
+    return ho_output_query(out, ho_store_db(store), sql, HO_OUTPUT_TABLE, NULL, err);
+}
+
+static ho_status print_backtests(FILE *out, ho_store *store, int count, ho_err *err)
 {
     char sql[1200];
     (void)snprintf(
@@ -40,7 +73,16 @@ ho_status ho_leaderboard_print(FILE *out, ho_store *store, int count, ho_err *er
         "THEN 3 "
         "ELSE 4 END FROM baseline_total) ORDER BY part, place",
         count);
-    ho_status rc = ho_output_query(out, ho_store_db(store), sql, HO_OUTPUT_TABLE, NULL, err);
+    return ho_output_query(out, ho_store_db(store), sql, HO_OUTPUT_TABLE, NULL, err);
+}
+
+ho_status ho_leaderboard_print(FILE *out, ho_store *store, int count, ho_err *err)
+{
+    ho_status rc = is_command(store) ? print_commands(out, store, count, err)
+                                     : print_backtests(out, store, count, err);
+    if (rc == HO_OK) {
+        rc = ho_front_print(out, store, err);
+    }
     return rc == HO_OK ? print_retest(out, store, err) : rc;
 }
 
@@ -56,7 +98,7 @@ static void print_overfitting(FILE *out, ho_store *store)
     ho_overfit_row row;
     char text[700];
 
-    if (ho_overfit_read(store, &row, NULL) == HO_OK) {
+    if (!is_command(store) && ho_overfit_read(store, &row, NULL) == HO_OK) {
         ho_overfit_sentence(&row, text, sizeof text);
         (void)fprintf(out, "luck: %s\n", text);
     }
@@ -75,7 +117,7 @@ void ho_overfit_print(FILE *out, ho_store *store)
     ho_overfit_row row;
     char text[700];
 
-    if (ho_overfit_read(store, &row, NULL) != HO_OK) {
+    if (is_command(store) || ho_overfit_read(store, &row, NULL) != HO_OK) {
         return;
     }
     ho_overfit_sentence(&row, text, sizeof text);
@@ -102,8 +144,9 @@ ho_status ho_summary_print(FILE *out, ho_store *store, ho_err *err)
     if (sqlite3_prepare_v2(
             ho_store_db(store),
             "SELECT name, state, reason, asked, proposed, complete, pruned, failed, running, "
-            "waiting, train_s, (last_finish_ns - first_start_ns) * 1e-9, (SELECT metric FROM "
-            "objective WHERE id = 0), (SELECT aggregate FROM objective WHERE id = 0) "
+            "waiting, train_s, (last_finish_ns - first_start_ns) * 1e-9, (SELECT "
+            "group_concat(metric, ', ') FROM objective), (SELECT aggregate FROM objective WHERE id "
+            "= 0) "
             "FROM study_progress",
             -1, &statement, NULL) != SQLITE_OK ||
         sqlite3_step(statement) != SQLITE_ROW) {
@@ -128,8 +171,11 @@ ho_status ho_summary_print(FILE *out, ho_store *store, ho_err *err)
                       (long long)sqlite3_column_int64(statement, 8),
                       (long long)sqlite3_column_int64(statement, 9));
     }
-    (void)fprintf(out, "\nobjective: %s (%s over folds, mean over seeds)",
-                  sqlite3_column_text(statement, 12), sqlite3_column_text(statement, 13));
+    const char *objectives = (const char *)sqlite3_column_text(statement, 12);
+    (void)fprintf(out, "\nobjective%s: %s", strchr(objectives, ',') ? "s" : "", objectives);
+    if (!is_command(store)) {
+        (void)fprintf(out, " (%s over folds, mean over seeds)", sqlite3_column_text(statement, 13));
+    }
     if (!isnan(column_real(statement, 11))) {
         (void)fprintf(out, "; %s from first start to last end, %s of training", span, busy);
     }
@@ -158,6 +204,9 @@ ho_status ho_verdict_print(FILE *out, ho_store *store, ho_err *err)
     bool any = false, feasible = true;
     ho_status rc = HO_OK;
 
+    if (is_command(store)) {
+        return HO_OK;
+    }
     if (sqlite3_prepare_v2(
             ho_store_db(store),
             "SELECT l.trial, l.total_return, l.sharpe, l.feasible, replace(b.policy, '_', '-'), "
@@ -192,18 +241,6 @@ ho_status ho_verdict_print(FILE *out, ho_store *store, ho_err *err)
     return rc;
 }
 
-static int64_t count_of(ho_store *store, const char *sql)
-{
-    sqlite3_stmt *statement = NULL;
-    int64_t n = -1;
-    if (sqlite3_prepare_v2(ho_store_db(store), sql, -1, &statement, NULL) == SQLITE_OK &&
-        sqlite3_step(statement) == SQLITE_ROW && sqlite3_column_type(statement, 0) != SQLITE_NULL) {
-        n = sqlite3_column_int64(statement, 0);
-    }
-    (void)sqlite3_finalize(statement);
-    return n;
-}
-
 void ho_next_commands_print(FILE *out, ho_store *store, const char *study)
 {
     const char *database = ho_store_path(store);
@@ -213,12 +250,13 @@ void ho_next_commands_print(FILE *out, ho_store *store, const char *study)
         (void)fprintf(out, "  hyperopt best %s               # its parameters, ready to paste\n",
                       database);
         (void)fprintf(out, "  hyperopt report %s             # everything as one page\n", database);
-        (void)fprintf(out, "  hyperopt sql %s @best-by-fold   # your own questions\n", database);
+        (void)fprintf(out, "  hyperopt sql %s %-15s # your own questions\n", database,
+                      is_command(store) ? "@parameters" : "@best-by-fold");
     }
     if (count_of(store, "SELECT count(*) FROM trial WHERE state = 'FAILED'") > 0) {
         (void)fprintf(out, "  hyperopt sql %s @failures       # why trials failed\n", database);
     }
-    if (study && best >= 0) {
+    if (study && best >= 0 && !is_command(store)) {
         (void)fprintf(out,
                       "  hyperopt null-test %s --compare %s  # the same where there is no edge\n",
                       study, database);
