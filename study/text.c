@@ -10,31 +10,70 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "study/shortest.h"
+
 enum { DISTANCE_MAX = 128 }; /* longer names are compared by their beginning */
 
-static int print_shortest(double value, char *out, size_t room)
+/* As "%.15g", or with 16 or 17 digits where it takes them. out [HO_TEXT_NUMBER]. Returns the
+ * length; *whole: neither a point nor an exponent. */
+static size_t print_shortest(double value, char *out, bool *whole)
 {
-    char text[HO_TEXT_NUMBER];
-    for (int digits = 15; digits <= 17; digits++) {
-        (void)snprintf(text, sizeof text, "%.*g", digits, value);
-        if (strtod(text, NULL) == value) {
-            break;
+    char digit[HO_SHORTEST_DIGITS];
+    int exponent = 0, n = ho_shortest_digits(value, digit, &exponent);
+    char *at = out;
+
+    *whole = false;
+    if (signbit(value)) {
+        *at++ = '-';
+    }
+    if (exponent < -4 || exponent >= (n > 15 ? n : 15)) {
+        *at++ = digit[0];
+        if (n > 1) {
+            *at++ = '.';
+            memcpy(at, digit + 1, (size_t)n - 1);
+            at += n - 1;
+        }
+        return (size_t)(at - out) + (size_t)snprintf(at, 8, "e%+03d", exponent);
+    }
+    if (exponent < 0) {
+        *at++ = '0';
+        *at++ = '.';
+        for (int i = exponent + 1; i < 0; i++) {
+            *at++ = '0';
         }
     }
-    return snprintf(out, room, "%s", text);
+    for (int i = 0; i < n || i <= exponent; i++) {
+        if (i == exponent + 1 && i > 0) {
+            *at++ = '.';
+        }
+        *at++ = i < n ? digit[i] : '0';
+    }
+    *at = '\0';
+    *whole = n <= exponent + 1;
+    return (size_t)(at - out);
 }
 
 int ho_text_f64(double value, char *out, size_t room)
 {
+    char text[HO_TEXT_NUMBER + 2];
+    bool whole = false;
     if (isnan(value)) {
         return snprintf(out, room, "nan");
     }
     if (isinf(value)) {
         return snprintf(out, room, value > 0 ? "inf" : "-inf");
     }
-    char text[HO_TEXT_NUMBER];
-    (void)print_shortest(value, text, sizeof text);
-    return snprintf(out, room, strpbrk(text, ".e") ? "%s" : "%s.0", text);
+    size_t length = print_shortest(value, text, &whole);
+    if (whole) {
+        memcpy(text + length, ".0", 3);
+        length += 2;
+    }
+    if (room > 0) {
+        size_t n = length < room ? length : room - 1;
+        memcpy(out, text, n);
+        out[n] = '\0';
+    }
+    return (int)length;
 }
 
 int ho_text_number(double value, char *out, size_t room)
@@ -48,7 +87,8 @@ int ho_text_number(double value, char *out, size_t room)
 int ho_text_decimals(double value)
 {
     char text[HO_TEXT_NUMBER];
-    (void)print_shortest(value, text, sizeof text);
+    bool whole = false;
+    (void)print_shortest(value, text, &whole);
     const char *point = strchr(text, '.'), *exponent = strchr(text, 'e');
     int decimals = point ? (int)strspn(point + 1, "0123456789") : 0;
     decimals -= exponent ? atoi(exponent + 1) : 0;

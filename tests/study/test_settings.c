@@ -273,6 +273,27 @@ static void numbers_print_short_and_read_back_whole(void **state)
         assert_memory_equal(&back, &cases[i], sizeof back);
         assert_non_null(strpbrk(text, ".e"));
     }
+    for (uint64_t i = 0, bits = 88172645463325252u; i < 20000;
+         i++) { /* as printf would, in the end */
+        char want[HO_TEXT_NUMBER];
+        double value = (double)(bits % 1000000) / 1000.0;
+        bits ^= bits << 13, bits ^= bits >> 7, bits ^= bits << 17;
+        if (i % 2 == 0) {
+            memcpy(&value, &bits, sizeof value);
+        }
+        if (!isnormal(value)) {
+            continue;
+        }
+        for (int digits = 15; digits <= 17; digits++) {
+            (void)snprintf(want, sizeof want, "%.*g", digits, value);
+            if (strtod(want, NULL) == value) {
+                break;
+            }
+        }
+        (void)snprintf(want + strlen(want), 3, "%s", strpbrk(want, ".e") ? "" : ".0");
+        assert_int_equal(ho_text_f64(value, text, sizeof text), strlen(want));
+        assert_string_equal(text, want);
+    }
     double ignored;
     const char *const bad[] = {"",         " 1",    "1 ", "0x10", "1e",
                                "infinity", "1e999", "_1", "1__0", "--1"};
