@@ -11,6 +11,7 @@
 #include "coordinator/trial_print.h"
 
 static const char *const form_name[] = {"csv", "config", "optuna", "model", "onnx"};
+enum { BUFFER = 1 << 18 }; /* bytes written at once */
 enum { FORM_CSV, FORM_CONFIG, FORM_OPTUNA, FORM_MODEL, FORM_ONNX, FORM_COUNT };
 
 /* Writes csv or config to a file that appears whole, or to standard output. */
@@ -30,6 +31,7 @@ static ho_status write_text(ho_store *store, int form, int64_t trial, const char
             free(part);
             return rc;
         }
+        (void)setvbuf(out, NULL, _IOFBF, BUFFER);
     }
     rc = form == FORM_CSV ? ho_export_csv(store, out, err)
                           : ho_export_config(store, trial, out, err);

@@ -396,6 +396,8 @@ ho_status ho_store_open_read(ho_store **out, const char *path, ho_err *err)
             path, version, HO_STORE_VERSION);
         goto out;
     }
+    /* whole tables are read out of order, trial by trial: the default of 2 MB reads pages again */
+    (void)sqlite3_exec(store->db, "PRAGMA cache_size = -65536", NULL, NULL, NULL);
     (void)sqlite3_set_authorizer(store->db, only_reading, NULL);
     (void)sqlite3_db_config(store->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     *out = store;

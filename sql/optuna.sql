@@ -50,21 +50,25 @@ SELECT number AS trial_id, number AS number, 1 AS study_id,
            || printf('.%06d', finished_ns / 1000 % 1000000) AS datetime_complete
 FROM trial;
 
+-- The distributions are put together once, not for each row.
 CREATE VIEW trial_params AS
+WITH space AS MATERIALIZED (
+    SELECT id, position, name,
+           CASE kind
+               WHEN 'choice' THEN json_object('name', 'CategoricalDistribution',
+                   'attributes', json_object('choices', json(choices)))
+               WHEN 'int' THEN json_object('name', 'IntDistribution', 'attributes', json_object(
+                   'log', json(CASE log WHEN 1 THEN 'true' ELSE 'false' END),
+                   'step', CAST(coalesce(step, 1) AS INTEGER),
+                   'low', CAST(low AS INTEGER), 'high', CAST(high AS INTEGER)))
+               ELSE json_object('name', 'FloatDistribution', 'attributes', json_object(
+                   'step', step, 'low', low, 'high', high,
+                   'log', json(CASE log WHEN 1 THEN 'true' ELSE 'false' END)))
+           END AS distribution_json
+    FROM param_space)
 SELECT p.trial * 1000 + s.position AS param_id, p.trial AS trial_id, s.name AS param_name,
-       p.value AS param_value,
-       CASE s.kind
-           WHEN 'choice' THEN json_object('name', 'CategoricalDistribution',
-               'attributes', json_object('choices', json(s.choices)))
-           WHEN 'int' THEN json_object('name', 'IntDistribution', 'attributes', json_object(
-               'log', json(CASE s.log WHEN 1 THEN 'true' ELSE 'false' END),
-               'step', CAST(coalesce(s.step, 1) AS INTEGER),
-               'low', CAST(s.low AS INTEGER), 'high', CAST(s.high AS INTEGER)))
-           ELSE json_object('name', 'FloatDistribution', 'attributes', json_object(
-               'step', s.step, 'low', s.low, 'high', s.high,
-               'log', json(CASE s.log WHEN 1 THEN 'true' ELSE 'false' END)))
-       END AS distribution_json
-FROM param p JOIN param_space s ON s.id = p.param;
+       p.value AS param_value, s.distribution_json AS distribution_json
+FROM param p CROSS JOIN space s ON s.id = p.param;
 
 CREATE VIEW trial_values AS
 SELECT trial * 8 + objective AS trial_value_id, trial AS trial_id, objective AS objective,
@@ -82,19 +86,20 @@ FROM report;
 
 -- Metrics of the joined out-of-sample series of the first seed, and how the trial went.
 CREATE VIEW trial_user_attributes AS
-SELECT trial * 16 AS trial_user_attribute_id, trial AS trial_id, 'sharpe' AS key,
-       coalesce(CAST(sharpe AS TEXT), 'null') AS value_json
-FROM fold_result WHERE fold = -1 AND seed = 0
-UNION ALL SELECT trial * 16 + 1, trial, 'total_return', coalesce(CAST(total_return AS TEXT), 'null')
-FROM fold_result WHERE fold = -1 AND seed = 0
-UNION ALL SELECT trial * 16 + 2, trial, 'max_drawdown', coalesce(CAST(max_drawdown AS TEXT), 'null')
-FROM fold_result WHERE fold = -1 AND seed = 0
-UNION ALL SELECT trial * 16 + 3, trial, 'trades', coalesce(CAST(trades AS TEXT), 'null')
-FROM fold_result WHERE fold = -1 AND seed = 0
-UNION ALL SELECT number * 16 + 4, number, 'train_s', CAST(train_s AS TEXT)
-FROM trial WHERE train_s IS NOT NULL
-UNION ALL SELECT number * 16 + 5, number, 'fail_reason', json_quote(fail_reason)
-FROM trial WHERE fail_reason IS NOT NULL;
+SELECT t.number * 16 + a.id AS trial_user_attribute_id, t.number AS trial_id, a.key AS key,
+       CASE a.id WHEN 0 THEN coalesce(CAST(r.sharpe AS TEXT), 'null')
+                 WHEN 1 THEN coalesce(CAST(r.total_return AS TEXT), 'null')
+                 WHEN 2 THEN coalesce(CAST(r.max_drawdown AS TEXT), 'null')
+                 WHEN 3 THEN coalesce(CAST(r.trades AS TEXT), 'null')
+                 WHEN 4 THEN CAST(t.train_s AS TEXT)
+                 ELSE json_quote(t.fail_reason) END AS value_json
+FROM trial t
+LEFT JOIN fold_result r ON r.trial = t.number AND r.fold = -1 AND r.seed = 0
+CROSS JOIN (SELECT 0 AS id, 'sharpe' AS key UNION ALL SELECT 1, 'total_return'
+            UNION ALL SELECT 2, 'max_drawdown' UNION ALL SELECT 3, 'trades'
+            UNION ALL SELECT 4, 'train_s' UNION ALL SELECT 5, 'fail_reason') a
+WHERE CASE a.id WHEN 4 THEN t.train_s IS NOT NULL WHEN 5 THEN t.fail_reason IS NOT NULL
+                ELSE r.trial IS NOT NULL END;
 
 CREATE VIEW trial_system_attributes AS
 SELECT number * 4 AS trial_system_attribute_id, number AS trial_id, 'constraints' AS key,

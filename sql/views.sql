@@ -20,21 +20,38 @@ FROM (SELECT row_number() OVER (ORDER BY coalesce(t.violation, 0) > 0, coalesce(
                                          v.value * o.direction DESC, t.number) AS rank,
              t.number AS trial, v.value AS value, coalesce(t.violation, 0) <= 0 AS feasible,
              t.epochs AS epochs, t.train_s AS train_s
-      FROM trial t
-      JOIN trial_value v ON v.trial = t.number AND v.objective = 0
-      JOIN objective o ON o.id = 0
-      WHERE t.state = 'COMPLETE' AND v.value IS NOT NULL AND t.source <> 'retest') r
+      FROM objective o
+      CROSS JOIN trial t
+      CROSS JOIN trial_value v ON v.trial = t.number AND v.objective = o.id
+      WHERE o.id = 0 AND t.state = 'COMPLETE' AND v.value IS NOT NULL AND t.source <> 'retest') r
 ORDER BY r.rank;
 
--- The first row of the leaderboard alone: quick, also with 100,000 trials.
+-- The first row of the leaderboard alone: quick, also with 100,000 trials, since the index on values
+-- gives the best feasible one at once; only without one all trials are compared.
 CREATE VIEW best_trial AS
-SELECT t.number AS trial, v.value AS value
-FROM trial t
-JOIN trial_value v ON v.trial = t.number AND v.objective = 0
-JOIN objective o ON o.id = 0
-WHERE t.state = 'COMPLETE' AND v.value IS NOT NULL AND t.source <> 'retest'
-ORDER BY coalesce(t.violation, 0) > 0, coalesce(t.violation, 0), v.value * o.direction DESC, t.number
-LIMIT 1;
+WITH feasible AS NOT MATERIALIZED (
+    SELECT v.trial AS trial, v.value AS value, o.direction AS direction
+    FROM objective o
+    CROSS JOIN trial_value v ON v.objective = o.id
+    CROSS JOIN trial t ON t.number = v.trial
+    WHERE o.id = 0 AND t.state = 'COMPLETE' AND v.value IS NOT NULL AND t.source <> 'retest'
+      AND coalesce(t.violation, 0) <= 0),
+first AS (
+    SELECT * FROM (SELECT trial, value FROM feasible WHERE direction = 1
+                   ORDER BY value DESC, trial LIMIT 1)
+    UNION ALL
+    SELECT * FROM (SELECT trial, value FROM feasible WHERE direction = -1
+                   ORDER BY value, trial LIMIT 1))
+SELECT trial, value FROM first
+UNION ALL
+SELECT trial, value FROM (
+    SELECT t.number AS trial, v.value AS value
+    FROM objective o
+    CROSS JOIN trial t
+    CROSS JOIN trial_value v ON v.trial = t.number AND v.objective = o.id
+    WHERE o.id = 0 AND t.state = 'COMPLETE' AND v.value IS NOT NULL AND t.source <> 'retest'
+      AND NOT EXISTS (SELECT 1 FROM first)
+    ORDER BY coalesce(t.violation, 0), v.value * o.direction DESC, t.number LIMIT 1);
 
 -- Baselines on the joined out-of-sample series (random: mean over its seeds).
 CREATE VIEW baseline_total AS
@@ -49,10 +66,10 @@ SELECT t.parent AS trial, b.value AS value, count(v.value) AS retests, avg(v.val
        min(v.value) AS lowest, max(v.value) AS highest,
        (b.value - avg(v.value)) * o.direction AS shrinkage
 FROM trial t
-JOIN trial_value v ON v.trial = t.number AND v.objective = 0
-JOIN trial_value b ON b.trial = t.parent AND b.objective = 0
-JOIN objective o ON o.id = 0
-WHERE t.source = 'retest' AND t.state = 'COMPLETE'
+CROSS JOIN objective o
+CROSS JOIN trial_value v ON v.trial = t.number AND v.objective = o.id
+CROSS JOIN trial_value b ON b.trial = t.parent AND b.objective = o.id
+WHERE o.id = 0 AND t.source = 'retest' AND t.state = 'COMPLETE'
 GROUP BY t.parent ORDER BY b.value * o.direction DESC;
 
 -- One row: how far the study is.
@@ -73,13 +90,15 @@ FROM study s LEFT JOIN trial t ON t.source <> 'retest';
 -- One row a worker, those here first.
 CREATE VIEW worker_load AS
 SELECT w.id, w.name, w.device, w.backend, w.lanes, w.left_ns IS NULL AS here, w.leave_reason,
-       (SELECT count(*) FROM trial t WHERE t.worker = w.id AND t.state = 'RUNNING') AS running,
-       (SELECT count(*) FROM trial t WHERE t.worker = w.id
-           AND t.state IN ('COMPLETE', 'PRUNED', 'FAILED')) AS finished,
-       (SELECT sum(t.train_s) FROM trial t WHERE t.worker = w.id) AS train_s,
+       coalesce(t.running, 0) AS running, coalesce(t.finished, 0) AS finished, t.train_s AS train_s,
        datetime(w.joined_ns / 1000000000, 'unixepoch') AS joined_utc,
        datetime(w.left_ns / 1000000000, 'unixepoch') AS left_utc
-FROM worker w ORDER BY here DESC, w.id;
+FROM worker w
+LEFT JOIN (SELECT worker, sum(state = 'RUNNING') AS running,
+                  sum(state IN ('COMPLETE', 'PRUNED', 'FAILED')) AS finished,
+                  sum(train_s) AS train_s
+           FROM trial GROUP BY worker) t ON t.worker = w.id
+ORDER BY here DESC, w.id;
 
 -- Learning curves: means over folds and seeds.
 CREATE VIEW epoch_curve AS
@@ -91,20 +110,33 @@ FROM epoch_stat GROUP BY trial, epoch;
 -- What a parameter does to the first objective: choices one by one, numbers in quarters of the
 -- finished trials that used them (bin 1: the lowest values).
 CREATE VIEW param_effect AS
-SELECT name, bin, count(*) AS trials, min(value) AS from_value, max(value) AS to_value, choice,
-       avg(objective) AS mean_objective, max(objective * direction) * direction AS best_objective
-FROM (SELECT s.name AS name, p.value AS value,
-             CASE WHEN s.kind = 'choice' THEN CAST(p.value AS INTEGER)
-                  ELSE ntile(4) OVER (PARTITION BY s.id ORDER BY p.value) END AS bin,
-             CASE WHEN s.kind = 'choice'
-                  THEN json_extract(s.choices, '$[' || CAST(p.value AS INTEGER) || ']') END AS choice,
-             v.value AS objective, o.direction AS direction
-      FROM param p
-      JOIN param_space s ON s.id = p.param
-      JOIN trial t ON t.number = p.trial AND t.state = 'COMPLETE'
-      JOIN trial_value v ON v.trial = p.trial AND v.objective = 0 AND v.value IS NOT NULL
-      JOIN objective o ON o.id = 0)
-GROUP BY name, bin ORDER BY name, bin;
+WITH used AS MATERIALIZED (
+    SELECT p.param AS param, p.value AS value, t.number AS trial, v.value AS objective,
+           o.direction AS direction
+    FROM objective o
+    CROSS JOIN trial t
+    CROSS JOIN trial_value v ON v.trial = t.number AND v.objective = o.id
+    CROSS JOIN param p ON p.trial = t.number
+    WHERE o.id = 0 AND t.state = 'COMPLETE' AND v.value IS NOT NULL),
+binned AS (
+    SELECT param, value, objective, direction,
+           ntile(4) OVER (PARTITION BY param ORDER BY value, trial) AS bin
+    FROM used WHERE param IN (SELECT id FROM param_space WHERE kind <> 'choice')
+    UNION ALL
+    SELECT param, value, objective, direction, CAST(value AS INTEGER)
+    FROM used WHERE param IN (SELECT id FROM param_space WHERE kind = 'choice')),
+grouped AS ( -- a parameter whose distribution was changed has several ids
+    SELECT param, bin, count(*) AS trials, min(value) AS from_value, max(value) AS to_value,
+           sum(objective) AS total, max(objective * direction) * direction AS best,
+           direction
+    FROM binned GROUP BY param, bin)
+SELECT s.name AS name, g.bin AS bin, sum(g.trials) AS trials, min(g.from_value) AS from_value,
+       max(g.to_value) AS to_value,
+       CASE WHEN s.kind = 'choice' THEN json_extract(s.choices, '$[' || g.bin || ']') END AS choice,
+       sum(g.total) / sum(g.trials) AS mean_objective,
+       max(g.best * g.direction) * g.direction AS best_objective
+FROM grouped g JOIN param_space s ON s.id = g.param
+GROUP BY s.name, g.bin ORDER BY s.name, g.bin;
 
 -- Overfitting: the newest statistics.
 CREATE VIEW overfitting AS
