@@ -119,7 +119,8 @@ void ho_progress_line(const ho_dispatch_view *view, const char *metric, double e
         add_part(out, room, width, part);
     }
     if (view->paused) {
-        add_part(out, room, width, "PAUSED: cannot write the database");
+        (void)snprintf(part, sizeof part, "PAUSED: %s", view->paused);
+        add_part(out, room, width, part);
     } else if (view->draining && view->running > 0) {
         (void)snprintf(part, sizeof part, "draining, %lld running", (long long)view->running);
         add_part(out, room, width, part);

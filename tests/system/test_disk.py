@@ -16,7 +16,7 @@ class Disk(harness.SystemTest):
         super().setUp()
         self.mount = self.dir / "small"
         self.mount.mkdir()
-        if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "none", self.mount],
+        if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "none", self.mount],
                                                capture_output=True).returncode != 0:
             self.skipTest("cannot mount a small tmpfs")
 
