@@ -41,6 +41,8 @@ for test in test_golden test_backtest test_fills test_lanes; do
     HYPEROPT_TEST_BACKEND=cuda step "gpu_$test" "$bin/$test"
 done
 step test_gpu_parity "$bin/test_gpu_parity"
+step test_gpu_ppo "$bin/test_gpu_ppo"
+step test_gpu_curiosity "$bin/test_gpu_curiosity"
 step test_gpu_lanes "$bin/test_gpu_lanes"
 [ "$fast" = 0 ] || export HYPEROPT_TEST_TRIALS=${HYPEROPT_TEST_TRIALS:-200}
 step test_gpu_trials "$bin/test_gpu_trials"

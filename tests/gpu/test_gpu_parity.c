@@ -6,31 +6,11 @@
 
 #include "agents/world.h"
 #include "check.h"
+#include "gpu/pair.h"
 #include "gpu/sizes.h"
 #include "kernels/env/rng.h"
 
 enum { BARS = 3000 };
-
-typedef struct pair {
-    world *cpu, *gpu;
-} pair;
-
-static pair open_pair(int force_portable, int F)
-{
-    ho_backend_options cpu = ho_backend_defaults(), gpu = ho_backend_defaults();
-    cpu.threads = 4;
-    gpu.kind = HO_BACKEND_CUDA;
-    gpu.force_portable = force_portable;
-    const pair p = {world_new_on(WORLD_NOISE, BARS, 9, F, &cpu),
-                    world_new_on(WORLD_NOISE, BARS, 9, F, &gpu)};
-    return p;
-}
-
-static void close_pair(pair *p)
-{
-    world_free(&p->cpu);
-    world_free(&p->gpu);
-}
 
 /* ---- the market ---- */
 
@@ -125,7 +105,7 @@ enum { SETTINGS = 6 };
 static void the_same_actions_give_the_same_bits(void **state)
 {
     (void)state;
-    pair p = open_pair(0, WORLD_FEATURES);
+    pair p = open_pair(BARS, 0, WORLD_FEATURES);
     uint8_t *actions = malloc(BARS);
     const uint32_t key[2] = {5, 6};
     int32_t action = 0;
@@ -157,7 +137,7 @@ static void the_same_actions_give_the_same_bits(void **state)
 static void rule_policies_give_the_same_bits(void **state)
 {
     (void)state;
-    pair p = open_pair(0, WORLD_FEATURES);
+    pair p = open_pair(BARS, 0, WORLD_FEATURES);
     float *targets = malloc(BARS * sizeof *targets);
     for (int i = 0; i < BARS - 1; i++) {
         targets[i] = (float)((i * 7919) % 201 - 100) / 100.0f;
@@ -186,36 +166,6 @@ static void rule_policies_give_the_same_bits(void **state)
 
 /* ---- lanes ---- */
 
-typedef struct lanes {
-    ho_cohort *cpu, *gpu;
-} lanes;
-
-static lanes open_lanes(pair *p, const ho_cohort_key *key, const ho_lane_config *lane)
-{
-    ho_err err;
-    lanes l;
-    ho_cohort_key gpu = *key, cpu = *key;
-    cpu.precision = HO_PRECISION_F32;
-    CHECK_OK(ho_cohort_create(p->cpu->backend, p->cpu->market, &cpu, 1, &l.cpu, &err), &err);
-    CHECK_OK(ho_cohort_create(p->gpu->backend, p->gpu->market, &gpu, 1, &l.gpu, &err), &err);
-    CHECK_OK(ho_lane_start(l.cpu, 0, lane, &err), &err);
-    CHECK_OK(ho_lane_start(l.gpu, 0, lane, &err), &err);
-    return l;
-}
-
-static void close_lanes(lanes *l)
-{
-    ho_cohort_destroy(&l->cpu);
-    ho_cohort_destroy(&l->gpu);
-}
-
-static void run_both(lanes *l, ho_epoch_stat *cpu, ho_epoch_stat *gpu)
-{
-    ho_err err;
-    CHECK_OK(ho_cohort_run_epoch(l->cpu, cpu, &err), &err);
-    CHECK_OK(ho_cohort_run_epoch(l->gpu, gpu, &err), &err);
-}
-
 /* Random actions only, so that no rounding of a network decides anything. */
 static ho_lane_config random_lane(const world *w, const ho_cohort_key *key)
 {
@@ -231,37 +181,13 @@ static ho_lane_config random_lane(const world *w, const ho_cohort_key *key)
     return lane;
 }
 
-static void check_experience_equal(const ho_epoch_stat *a, const ho_epoch_stat *b)
-{
-    assert_int_equal(a->experiences, b->experiences);
-    assert_int_equal(a->replay_fill, b->replay_fill);
-    assert_memory_equal(a->exposure_count, b->exposure_count, sizeof a->exposure_count);
-    assert_memory_equal(a->order_count, b->order_count, sizeof a->order_count);
-    assert_memory_equal(a->urgency_count, b->urgency_count, sizeof a->urgency_count);
-    assert_int_equal(a->ended_ruin, b->ended_ruin);
-    assert_int_equal(a->ended_window, b->ended_window);
-    assert_int_equal(a->ended_length, b->ended_length);
-    assert_int_equal(a->ended_barrier, b->ended_barrier);
-    assert_int_equal(a->exit_profit, b->exit_profit);
-    assert_int_equal(a->exit_stop, b->exit_stop);
-    assert_int_equal(a->exit_time, b->exit_time);
-    assert_int_equal(a->exit_session, b->exit_session);
-    assert_int_equal(a->exit_signal, b->exit_signal);
-    if (a->reward_mean != b->reward_mean || a->reward_std != b->reward_std ||
-        a->reward_min != b->reward_min || a->reward_max != b->reward_max ||
-        a->sharpe != b->sharpe || a->kelly_share != b->kelly_share) {
-        fail_msg("reward mean %.17g and %.17g, sharpe %.17g and %.17g", a->reward_mean,
-                 b->reward_mean, a->sharpe, b->sharpe);
-    }
-}
-
 static void experience_of_random_actions_is_equal(void **state)
 {
     (void)state;
     static const int episodes[] = {1, 31, 32, 257};
     for (int i = 0; i < gpu_size(4, 3); i++) {
         for (int form = 0; form < 4; form++) {
-            pair p = open_pair(0, WORLD_FEATURES);
+            pair p = open_pair(BARS, 0, WORLD_FEATURES);
             ho_cohort_key key = world_key(p.cpu, HO_DQN);
             ho_epoch_stat cpu, gpu;
             key.episodes = episodes[i];
@@ -289,26 +215,6 @@ static void experience_of_random_actions_is_equal(void **state)
             close_pair(&p);
         }
     }
-}
-
-/* ||gpu - cpu|| / ||cpu - start|| over all tensors: the error of what training changed. */
-static double relative_error(const ho_tensors *start, const ho_tensors *cpu, const ho_tensors *gpu)
-{
-    double error = 0.0, change = 0.0;
-    assert_int_equal(cpu->count, gpu->count);
-    for (int i = 0; i < cpu->count; i++) {
-        const ho_tensor *t = &cpu->tensor[i];
-        const int64_t n = t->shape[0] * (t->ndim == 2 ? t->shape[1] : 1);
-        assert_string_equal(t->name, gpu->tensor[i].name);
-        for (int64_t k = 0; k < n; k++) {
-            const double e = (double)gpu->tensor[i].data[k] - (double)t->data[k];
-            const double c = (double)t->data[k] - (double)start->tensor[i].data[k];
-            error += e * e;
-            change += c * c;
-        }
-    }
-    assert_true(change > 0.0);
-    return sqrt(error / change);
 }
 
 typedef struct shape {
@@ -345,7 +251,7 @@ static void an_update_agrees_with_the_cpu(void **state)
             continue; /* under the emulator: a second of each, and no fused path */
         }
         ho_err err;
-        pair p = open_pair(s->portable, HO_MARKET_FEATURES);
+        pair p = open_pair(BARS, s->portable, HO_MARKET_FEATURES);
         ho_cohort_key key = world_key(p.cpu, HO_DQN);
         ho_epoch_stat cpu, gpu;
         ho_tensors before, a, b;
@@ -394,7 +300,7 @@ static void a_greedy_backtest_agrees_with_the_cpu(void **state)
     (void)state;
     for (int bf16 = 0; bf16 < 2; bf16++) {
         ho_err err;
-        pair p = open_pair(0, HO_MARKET_FEATURES);
+        pair p = open_pair(BARS, 0, HO_MARKET_FEATURES);
         ho_cohort_key key = world_key(p.cpu, HO_DQN);
         key.hidden1 = key.hidden2 = 256;
         key.head = 128;
