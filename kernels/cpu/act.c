@@ -70,22 +70,30 @@ ho_status ho_cpu_act(const ho_cohort *cohort, int slot, const float *state, int 
     }
     const int both = !ppo && (net->atoms > 1 || score != NULL);
     ho_net_forward(net, &lane->acting, x, n, both ? HO_NET_BOTH : HO_NET_MAIN, &rows);
-    if (ppo) {
-        ho_ppo_log_probabilities(net, n, &rows);
-    } else if (both) {
+    if (both) {
         ho_dqn_values(net, n, (float)lane->config.agent.v_max, &rows);
+    }
+    /* the mode is the best output itself: as log-probabilities, near -4, outputs that differ by
+     * less than 2e-7 would tie */
+    const int sampled = ppo && lane->config.agent.ppo_sample_eval;
+    for (int i = 0; !sampled && i < n; i++) {
+        const float *value = rows.q + (int64_t)i * rows.q_row;
+        int32_t choice[HO_BRANCHES_MAX] = {0};
+        for (int d = 0; d < b->count; d++) {
+            choice[d] = ho_argmax(value + b->first[d], b->size[d]);
+        }
+        action[i] = (uint8_t)ho_branches_action(b, choice);
+    }
+    if (ppo && (sampled || score)) {
+        ho_ppo_log_probabilities(net, n, &rows);
     }
     for (int i = 0; i < n; i++) {
         const float *value = rows.q + (int64_t)i * rows.q_row;
         int32_t choice[HO_BRANCHES_MAX] = {0};
-        if (ppo && lane->config.agent.ppo_sample_eval) {
+        if (sampled) {
             sample(lane, net, step, 0, value, choice);
-        } else {
-            for (int d = 0; d < b->count; d++) {
-                choice[d] = ho_argmax(value + b->first[d], b->size[d]);
-            }
+            action[i] = (uint8_t)ho_branches_action(b, choice);
         }
-        action[i] = (uint8_t)ho_branches_action(b, choice);
         if (score) {
             fill_scores(b, value, score + (int64_t)i * HO_ACTIONS);
         }

@@ -281,6 +281,11 @@ static void a_damaged_checkpoint_is_refused_and_leaves_the_slot_free(void **stat
     world_free(&w);
 }
 
+static int64_t tensor_count(const ho_tensor *t)
+{
+    return t->shape[0] * (t->ndim == 2 ? t->shape[1] : 1);
+}
+
 static void a_copied_lane_has_the_weights_and_moments_but_its_own_numbers(void **state)
 {
     (void)state;
@@ -303,14 +308,86 @@ static void a_copied_lane_has_the_weights_and_moments_but_its_own_numbers(void *
         CHECK_OK(ho_lane_export(c, 0, &from, &err), &err);
         CHECK_OK(ho_lane_export(c, 1, &to, &err), &err);
         for (int i = 0; i < from.count; i++) {
-            const int64_t n =
-                from.tensor[i].shape[0] * (from.tensor[i].ndim == 2 ? from.tensor[i].shape[1] : 1);
-            assert_memory_equal(from.tensor[i].data, to.tensor[i].data, (size_t)n * sizeof(float));
+            assert_memory_equal(from.tensor[i].data, to.tensor[i].data,
+                                (size_t)tensor_count(&from.tensor[i]) * sizeof(float));
         }
         run(c, 1, stat);
         assert_true(stat[0].reward_mean != stat[1].reward_mean);
         ho_tensors_free(&from);
         ho_tensors_free(&to);
+        ho_cohort_destroy(&c);
+        world_free(&w);
+    }
+}
+
+static void check_lanes_equal(const form *f, ho_cohort *c, const ho_epoch_stat stat[2])
+{
+    ho_err err;
+    ho_tensors a, b;
+    CHECK_OK(ho_lane_export(c, 0, &a, &err), &err);
+    CHECK_OK(ho_lane_export(c, 1, &b, &err), &err);
+    for (int i = 0; i < a.count; i++) {
+        if (memcmp(a.tensor[i].data, b.tensor[i].data,
+                   (size_t)tensor_count(&a.tensor[i]) * sizeof(float)) != 0) {
+            fail_msg("%s: %s differs", f->name, a.tensor[i].name);
+        }
+    }
+    assert_memory_equal(&stat[0], &stat[1], sizeof stat[0]);
+    ho_tensors_free(&a);
+    ho_tensors_free(&b);
+}
+
+/* Population-based training: after a copy and the source's hyperparameters nothing of the loser is
+ * left, moments, target and forward model included. Lanes of one random key whose experience does
+ * not depend on their past: random actions, or PPO's episodes begun anew each epoch. */
+static void a_copied_lane_goes_on_as_its_source(void **state)
+{
+    (void)state;
+    ho_err err;
+    ho_epoch_stat stat[2];
+    for (int f = 0; f < FORMS; f++) {
+        if (!supported(&forms[f]) || forms[f].noisy || forms[f].replay != HO_REPLAY_UNIFORM) {
+            continue; /* their experience or their replay is their own */
+        }
+        world *w = open_world(1);
+        const ho_cohort_key key = key_of(w, &forms[f]);
+        ho_lane_config winner = lane_of(w, &key, 1);
+        winner.env = world_env(w, 0.5, 0.5);
+        winner.env.curiosity_weight = key.curiosity ? 0.05 : 0.0;
+        winner.agent.eps_start = winner.agent.eps_end = 1.0;
+        winner.agent.target_kl = 0.0;
+        ho_lane_config loser = winner;
+        loser.agent.learning_rate *= 3.0;
+        loser.agent.curiosity_lr *= 3.0;
+        loser.agent.tau = 0.5;
+        loser.agent.weight_decay = 0.1;
+        ho_cohort *c = open_cohort(w, &key, 2);
+        start(c, 0, &winner);
+        start(c, 1, &loser);
+        run(c, 3, stat);
+        assert_true(stat[0].loss_mean != stat[1].loss_mean);
+        CHECK_OK(ho_lane_copy(c, 1, 0, &err), &err);
+        CHECK_OK(ho_lane_set_agent(c, 1, &winner.agent, &err), &err);
+        run(c, 3, stat);
+        check_lanes_equal(&forms[f], c, stat);
+
+        ho_tensors weights;
+        CHECK_OK(ho_lane_export(c, 1, &weights, &err), &err);
+        weights.tensor[1].data[0] = NAN;
+        CHECK_OK(ho_lane_import(c, 1, &weights, &err), &err);
+        ho_tensors_free(&weights);
+        run(c, 1, stat);
+        assert_int_equal(stat[1].state, HO_LANE_DIVERGED);
+        CHECK_STATUS(ho_lane_copy(c, 0, 1, &err), HO_EINVAL);
+        CHECK_CONTAINS(err.text, "diverged");
+        CHECK_OK(ho_lane_copy(c, 1, 0, &err), &err); /* revives it */
+        run(c, 1, stat);
+        assert_int_equal(stat[1].state, HO_LANE_ACTIVE);
+        assert_int_equal(stat[1].epoch, stat[0].epoch);
+        ho_agent_config bad = winner.agent;
+        bad.gamma = 2.0;
+        CHECK_STATUS(ho_lane_set_agent(c, 1, &bad, &err), HO_EINVAL);
+        CHECK_CONTAINS(err.text, "gamma");
         ho_cohort_destroy(&c);
         world_free(&w);
     }
@@ -413,6 +490,7 @@ int main(void)
         cmocka_unit_test(a_lane_driven_to_nan_fails_alone),
         cmocka_unit_test(a_damaged_checkpoint_is_refused_and_leaves_the_slot_free),
         cmocka_unit_test(a_copied_lane_has_the_weights_and_moments_but_its_own_numbers),
+        cmocka_unit_test(a_copied_lane_goes_on_as_its_source),
         cmocka_unit_test(exported_weights_act_alike_in_another_lane),
         cmocka_unit_test(an_epoch_reports_what_happened),
     };
