@@ -253,6 +253,7 @@ static ho_status launch(backtest_run *run, const run_slices *s, cudaStream_t str
         v.features = e->features;
         v.packed = e->packed;
         v.lane = e->lane;
+        v.samples = e->samples;
         v.state_columns = e->state_columns;
         v.market_columns = e->market_columns;
         v.shared_limit = e->shared_limit;

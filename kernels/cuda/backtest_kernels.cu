@@ -13,6 +13,7 @@
 #endif
 #include "kernels/cuda/pass.cuh"
 #include "kernels/cuda/policy_block.cuh"
+#include "kernels/cuda/sample_block.cuh"
 
 /* The books' warp is the first of a third group of four, so that registers can change hands. */
 enum { RULE_THREADS = 32, BOOK_WARP = POLICY_WARPS, PASS_THREADS = POLICY_THREADS + 128 };
@@ -20,7 +21,8 @@ enum { RULE_THREADS = 32, BOOK_WARP = POLICY_WARPS, PASS_THREADS = POLICY_THREAD
 typedef struct backtest_block {
     pass_plan plan[PASSES_BLOCK];
     pass_state state[PASSES_BLOCK];
-    pass_note note[2][PASSES_BLOCK]; /* of this bar, of the last one */
+    pass_note note[2][PASSES_BLOCK];       /* of this bar, of the last one */
+    float draw[PASSES_BLOCK][SCORE_PITCH]; /* a sampled policy's weights */
 } backtest_block;
 
 /* What an ensemble has said about one state so far. */
@@ -56,13 +58,15 @@ static __device__ double confidence_of(const float *score, int actions)
     return square > 0.0 ? (best - mean) / sqrt(square / actions) : 0.0;
 }
 
-static __device__ void vote_add(ensemble_vote *v, const float *score, int best, int actions)
+/* best: the member's best choice; voted: the one it takes, another one when it samples. */
+static __device__ void vote_add(ensemble_vote *v, const float *score, int best, int voted,
+                                int actions)
 {
     const double confidence = confidence_of(score, actions);
     for (int a = 0; a < actions; a++) {
         v->total[a] += score[a];
     }
-    v->votes[best]++;
+    v->votes[voted]++;
     if (confidence > v->confidence) {
         v->confidence = confidence;
         v->surest = best;
@@ -117,6 +121,26 @@ static __device__ __forceinline__ int32_t greedy_action(const ho_branches *b, co
         }
     }
     return ho_branches_action(b, choice);
+}
+
+/* Index of a pass's next decision; its books, steps included, are a bar behind. */
+static __device__ __forceinline__ int64_t decision_of(const pass_state *s, const pass_plan *p)
+{
+    return (int64_t)s->env.t - p->lane.begin;
+}
+
+/* What one agent does in a pass's state: the composed action, on the warp's first thread. sampled:
+ * drawn from its policy with the counter `step`, weights in `draw`. */
+static __device__ __forceinline__ int32_t agent_action(const ho_branches *b,
+                                                       const ho_lane_device *lane, bool sampled,
+                                                       int64_t step, const float *score,
+                                                       float *draw)
+{
+    if (!sampled) {
+        return greedy_action(b, score);
+    }
+    const sample_at at = {lane->env.key, (uint32_t)step, 0, 0, HO_RNG_POLICY};
+    return group_sample<32>(*b, at, score, draw, true);
 }
 
 /* The portfolio columns of a pass into its state row, by its warp. */
@@ -272,12 +296,21 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
                 policy_scores<T, 1, false>(v.policy, plan, member, shared, held, now, NULL,
                                            (float)v.lane[group.slots[k]].agent.v_max);
                 policy_sync();
+                const ho_lane_device *lane = &v.lane[group.slots[k]];
+                const bool sampled = v.samples && lane->agent.ppo_sample_eval;
+                int32_t voted[HO_BRANCHES_MAX] = {0};
+                if (sampled) {
+                    voted[0] = agent_action(branches, lane, true, live ? decision_of(s, p) : 0,
+                                            score, block->draw[warp]);
+                }
                 if (branches->count > 1) {
                     compose_scores(branches, score);
+                } else {
+                    ho_branches_choice(branches, voted[0], voted);
                 }
                 const int best = group_argmax<32>(score, NULL, candidates);
                 if (owner && live) {
-                    vote_add(&vote, score, best, candidates);
+                    vote_add(&vote, score, best, sampled ? voted[0] : best, candidates);
                 }
                 policy_sync(); /* scores are read before the next member's */
             }
@@ -289,7 +322,11 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
         if (!live) {
             continue;
         }
-        int32_t action = ENSEMBLE ? 0 : greedy_action(branches, score);
+        const ho_lane_device *lane = &v.lane[group.slots[0]];
+        int32_t action =
+            ENSEMBLE ? 0
+                     : agent_action(branches, lane, v.samples && lane->agent.ppo_sample_eval,
+                                    decision_of(s, p), score, block->draw[warp]);
         if (owner) {
             if (ENSEMBLE) {
                 const int32_t choice = vote_decide(&vote, group.policy, candidates);

@@ -245,7 +245,7 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
         if (v.samples) {
             const sample_at draw = {block->env.key, (uint32_t)step, (uint32_t)n, epoch,
                                     HO_RNG_ACTION};
-            action = group_sample<S>(v.policy.branches, draw, score, active);
+            action = group_sample<S>(v.policy.branches, draw, score, score, active);
         } else {
             action = group_choose<S>(v.policy.branches, s, score, bonus, owner && active, drawn,
                                      step % S);

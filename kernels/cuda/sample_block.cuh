@@ -15,12 +15,12 @@ typedef struct sample_at {
 } sample_at;
 
 /* Draws one choice of every branch from the softmax of its scores and returns the composed action,
- * on the first thread of a group of S (a power of two); `wanted` is the same in a group. Replaces
- * the scores by exp(score - best). The first thread sums in output order, so that the bits do not
- * depend on S. All threads of the warp take part. */
+ * on the first thread of a group of S (a power of two); `wanted` is the same in a group. weight:
+ * room for exp(score - best), may be the scores' own. The first thread sums in output order, so
+ * that the bits do not depend on S. All threads of the warp take part. */
 template <int S>
 static __device__ __forceinline__ int group_sample(const ho_branches &b, const sample_at &at,
-                                                   float *score, bool wanted)
+                                                   const float *score, float *weight, bool wanted)
 {
     const int sub = (int)threadIdx.x % S;
     int32_t choice[HO_BRANCHES_MAX] = {0, 0, 0};
@@ -29,7 +29,8 @@ static __device__ __forceinline__ int group_sample(const ho_branches &b, const s
         if (d >= b.count) {
             break;
         }
-        float *x = score + b.first[d], top = -INFINITY;
+        const float *x = score + b.first[d];
+        float *w = weight + b.first[d], top = -INFINITY;
         for (int i = sub; i < b.size[d]; i += S) {
             top = fmaxf(top, x[i]);
         }
@@ -38,19 +39,19 @@ static __device__ __forceinline__ int group_sample(const ho_branches &b, const s
             top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, step));
         }
         for (int i = sub; i < b.size[d]; i += S) {
-            x[i] = ho_real_exp(x[i] - top);
+            w[i] = ho_real_exp(x[i] - top);
         }
         __syncwarp();
         if (wanted && sub == 0) {
             const ho_rng4 r = ho_rng(at.key, at.step, at.slot, at.epoch, at.purpose, (uint32_t)d);
             double total = 0.0, below = 0.0;
             for (int i = 0; i < b.size[d]; i++) {
-                total += (double)x[i];
+                total += (double)w[i];
             }
             total *= ho_rng_double(r.v[0], r.v[1]);
             int i = 0;
             for (; i < b.size[d] - 1; i++) {
-                below += (double)x[i];
+                below += (double)w[i];
                 if (total < below) {
                     break;
                 }
@@ -58,7 +59,7 @@ static __device__ __forceinline__ int group_sample(const ho_branches &b, const s
             choice[d] = i;
         }
     }
-    __syncwarp(); /* the scores' place may be used again */
+    __syncwarp(); /* the weights' place may be used again */
     return ho_branches_action(&b, choice);
 }
 

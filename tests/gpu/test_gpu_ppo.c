@@ -396,7 +396,15 @@ static void evaluation_by_mode_and_by_samples_agrees_with_the_cpu(void **state)
             const ho_cohort_key key = key_of(p.cpu, f);
             ho_lane_config lane = lane_of(p.cpu, &key, f);
             lane.agent.ppo_sample_eval = sampled;
+            lane.agent.learning_rate =
+                1e-2; /* fresh policies are so flat that outputs nearly tie */
             lanes l = open_lanes(&p, &key, &lane);
+            ho_epoch_stat stat;
+            ho_tensors weights;
+            CHECK_OK(ho_cohort_run_epoch(l.cpu, &stat, &err), &err);
+            CHECK_OK(ho_lane_export(l.cpu, 0, &weights, &err), &err);
+            CHECK_OK(ho_lane_import(l.gpu, 0, &weights, &err), &err);
+            ho_tensors_free(&weights);
             for (int policy = HO_POLICY_GREEDY; policy <= HO_POLICY_CONFIDENCE; policy++) {
                 ho_backtest_result a, b;
                 const ho_backtest_request request = {.policy = (ho_policy)policy,
@@ -418,7 +426,7 @@ static void evaluation_by_mode_and_by_samples_agrees_with_the_cpu(void **state)
                               f->name, sampled, policy, (long long)same, (long long)a.bars,
                               (long long)kinds);
                 assert_true((double)same >= 0.995 * (double)a.bars);
-                assert_true(!sampled || policy != HO_POLICY_GREEDY || kinds > 30);
+                assert_true(!sampled || policy != HO_POLICY_GREEDY || kinds > 5);
                 ho_backtest_free(&a);
                 ho_backtest_free(&b);
             }
