@@ -44,6 +44,9 @@ step test_gpu_parity "$bin/test_gpu_parity"
 step test_gpu_ppo "$bin/test_gpu_ppo"
 step test_gpu_curiosity "$bin/test_gpu_curiosity"
 step test_gpu_lanes "$bin/test_gpu_lanes"
+for test in forms form_lanes priority; do
+    step "test_gpu_$test" "$bin/test_gpu_$test"
+done
 [ "$fast" = 0 ] || export HYPEROPT_TEST_TRIALS=${HYPEROPT_TEST_TRIALS:-200}
 step test_gpu_trials "$bin/test_gpu_trials"
 unset HYPEROPT_CUDA_POISON
@@ -57,6 +60,8 @@ if command -v compute-sanitizer >/dev/null; then
     for tool in memcheck racecheck initcheck synccheck; do
         HYPEROPT_CUDA_PORTABLE=1 step "sanitizer_${tool}_portable" compute-sanitizer --tool "$tool" \
             --error-exitcode 99 "$bin/test_gpu_lanes" 'a_short_run*'
+        step "sanitizer_${tool}_forms" compute-sanitizer --tool "$tool" --error-exitcode 99 \
+            "$bin/test_gpu_form_lanes" 'a_short_run*'
         [ "$fast" = 0 ] || continue
         timeout "${SANITIZER_LIMIT:-1800}" compute-sanitizer --tool "$tool" --error-exitcode 99 \
             "$bin/test_gpu_lanes" 'a_short_run*' >"$out/sanitizer_${tool}_fused.log" 2>&1

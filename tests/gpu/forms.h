@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The forms of DQN that GPU tests run over: each part alone, and combinations. */
+#ifndef HO_TEST_GPU_FORMS_H
+#define HO_TEST_GPU_FORMS_H
+
+#include "agents/world.h"
+
+typedef struct form {
+    const char *name;
+    int plain; /* neither dueling nor double */
+    int branching, noisy, atoms, replay, exposure5, bf16;
+    int n_step; /* 0: the default */
+    int mse;
+    double count_bonus;
+    int sample; /* of the forms that stand for all where time is short: under the emulator */
+} form;
+
+static const form forms[] = {
+    {.name = "plain", .plain = 1, .n_step = 1, .mse = 1},
+    {.name = "n-step, count bonus", .n_step = 5, .count_bonus = 0.5},
+    {.name = "per", .replay = HO_REPLAY_PER},
+    {.name = "per plain exposure5",
+     .replay = HO_REPLAY_PER,
+     .plain = 1,
+     .exposure5 = 1,
+     .sample = 1},
+    {.name = "per_rank", .replay = HO_REPLAY_PER_RANK},
+    {.name = "branching", .branching = 1, .count_bonus = 0.5},
+    {.name = "branching plain per",
+     .branching = 1,
+     .plain = 1,
+     .replay = HO_REPLAY_PER,
+     .sample = 1},
+    {.name = "noisy", .noisy = 1},
+    {.name = "noisy plain per", .noisy = 1, .plain = 1, .replay = HO_REPLAY_PER},
+    {.name = "noisy branching", .noisy = 1, .branching = 1},
+    {.name = "c51", .atoms = 11},
+    {.name = "c51 plain", .atoms = 33, .plain = 1},
+    {.name = "c51 branching per", .atoms = 51, .branching = 1, .replay = HO_REPLAY_PER},
+    {.name = "all",
+     .atoms = 51,
+     .branching = 1,
+     .noisy = 1,
+     .replay = HO_REPLAY_PER_RANK,
+     .sample = 1},
+    {.name = "per bf16", .replay = HO_REPLAY_PER, .bf16 = 1},
+    {.name = "branching c51 bf16", .atoms = 51, .branching = 1, .bf16 = 1},
+    {.name = "noisy per_rank bf16",
+     .noisy = 1,
+     .replay = HO_REPLAY_PER_RANK,
+     .bf16 = 1,
+     .sample = 1},
+};
+enum { FORMS = sizeof forms / sizeof forms[0] };
+
+static inline void form_key(const form *f, ho_cohort_key *key)
+{
+    key->dueling = !f->plain;
+    key->branching = f->branching;
+    key->noisy = f->noisy;
+    key->atoms = f->atoms;
+    key->replay = f->replay;
+    key->action_set = f->exposure5 ? HO_ACTIONS_EXPOSURE5 : HO_ACTIONS_FULL45;
+    key->precision = f->bf16 ? HO_PRECISION_BF16 : HO_PRECISION_F32;
+}
+
+static inline void form_agent(const form *f, ho_agent_config *agent)
+{
+    agent->double_q = !f->plain;
+    agent->n_step = f->n_step > 0 ? f->n_step : agent->n_step;
+    agent->huber_delta = f->mse ? 0.0 : agent->huber_delta;
+    agent->count_bonus = f->count_bonus;
+}
+
+#endif

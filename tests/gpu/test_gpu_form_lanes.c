@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Lanes of every form of DQN on the GPU: what decides their bits and what must not, one lane's NaN,
+ * guard zones, weights and checkpoints in and out. The portable path, which all forms run on. */
+#include <stdlib.h>
+
+#include "check.h"
+#include "gpu/forms.h"
+#include "gpu/sizes.h"
+#include "kernels/cuda/cuda_backend.h"
+
+enum { BARS = 800, CROWD = 33 };
+
+static world *open_world(void)
+{
+    ho_backend_options options = ho_backend_defaults();
+    options.kind = HO_BACKEND_CUDA;
+    options.force_portable = 1;
+    return world_new_on(WORLD_SIGNAL, BARS, 4, WORLD_FEATURES, &options);
+}
+
+/* A ring that is smaller than two epochs, so that it wraps. */
+static ho_cohort_key key_of(const world *w, const form *f)
+{
+    ho_cohort_key key = world_key(w, HO_DQN);
+    form_key(f, &key);
+    key.hidden1 = gpu_size(40, 20);
+    key.hidden2 = gpu_size(48, 17);
+    key.head = gpu_size(20, 9);
+    key.atoms = f->atoms > gpu_size(51, 11) ? gpu_size(51, 11) : f->atoms;
+    key.batch = gpu_size(40, 18);
+    key.updates = gpu_size(30, 2);
+    key.episodes = gpu_size(9, 4);
+    key.episode_length = gpu_size(30, 7);
+    key.replay_capacity = 5 * key.episodes * key.episode_length / 3;
+    return key;
+}
+
+static ho_lane_config lane_of(const world *w, const ho_cohort_key *key, const form *f,
+                              uint64_t trial)
+{
+    ho_lane_config lane = world_lane(w, key, trial);
+    form_agent(f, &lane.agent);
+    lane.agent.eps_start = 0.3;
+    lane.agent.learn_start = 1;
+    lane.agent.max_grad_norm = 0.05; /* the clip is at work: the norm's order matters */
+    lane.env.diversity_penalty = 0.1;
+    lane.env.reset_flags = 0;
+    return lane;
+}
+
+static ho_cohort *open_cohort(world *w, const ho_cohort_key *key, int capacity)
+{
+    ho_err err;
+    ho_cohort *c;
+    CHECK_OK(ho_cohort_create(w->backend, w->market, key, capacity, &c, &err), &err);
+    return c;
+}
+
+static void start(ho_cohort *c, int slot, const ho_lane_config *lane)
+{
+    ho_err err;
+    CHECK_OK(ho_lane_start(c, slot, lane, &err), &err);
+}
+
+static void run(ho_cohort *c, int epochs, ho_epoch_stat *stat)
+{
+    ho_err err;
+    for (int i = 0; i < epochs; i++) {
+        CHECK_OK(ho_cohort_run_epoch(c, stat, &err), &err);
+    }
+}
+
+/* Of all of a lane's state, replay and priorities included. */
+static uint64_t hash_of(ho_cohort *c, int slot)
+{
+    ho_err err;
+    void *blob;
+    size_t size;
+    uint64_t h = 0xcbf29ce484222325u;
+    CHECK_OK(ho_lane_save(c, slot, 1, &blob, &size, &err), &err);
+    for (size_t i = 0; i < size; i++) {
+        h = (h ^ ((const unsigned char *)blob)[i]) * 0x100000001b3u;
+    }
+    free(blob);
+    return h;
+}
+
+static void one_lane_has_one_hash(void **state)
+{
+    (void)state;
+    ho_epoch_stat stat[CROWD];
+    world *w = open_world();
+    for (int i = 0; i < FORMS; i++) {
+        const form *f = &forms[i];
+        if (!f->sample && gpu_size(0, 1)) {
+            continue;
+        }
+        const ho_cohort_key key = key_of(w, f);
+        const ho_lane_config lane = lane_of(w, &key, f, 11);
+        uint64_t want = 0;
+        /* alone, alone again, among others in another slot */
+        const int sizes[] = {1, 1, gpu_size(CROWD, 3)};
+        for (int s = 0; s < 3; s++) {
+            ho_cohort *c = open_cohort(w, &key, sizes[s]);
+            const int slot = sizes[s] / 2;
+            for (int k = 0; k < sizes[s]; k++) {
+                ho_lane_config other = lane_of(w, &key, f, 100 + (uint64_t)k);
+                other.agent.learning_rate = 1e-2;
+                other.agent.tau = 0.0;
+                other.agent.per_alpha = 0.9;
+                start(c, k, k == slot ? &lane : &other);
+            }
+            run(c, gpu_size(3, 2), stat);
+            assert_int_equal(stat[slot].state, HO_LANE_ACTIVE);
+            assert_int_equal(stat[slot].updates, key.updates);
+            const uint64_t got = hash_of(c, slot);
+            want = s == 0 ? got : want;
+            if (got != want) {
+                fail_msg("%s, %d lanes, slot %d: another hash", f->name, sizes[s], slot);
+            }
+            ho_cohort_destroy(&c);
+        }
+        print_message("%s: %016llx\n", f->name, (unsigned long long)want);
+    }
+    world_free(&w);
+}
+
+static void resuming_in_another_slot_is_bit_identical(void **state)
+{
+    (void)state;
+    ho_err err;
+    ho_epoch_stat stat[3];
+    world *w = open_world();
+    for (int i = 0; i < FORMS; i++) {
+        const form *f = &forms[i];
+        if (!f->sample && gpu_size(0, 1)) {
+            continue;
+        }
+        const ho_cohort_key key = key_of(w, f);
+        const ho_lane_config lane = lane_of(w, &key, f, 11);
+        ho_cohort *first = open_cohort(w, &key, 1), *second = open_cohort(w, &key, 3);
+        void *blob;
+        size_t size;
+        start(first, 0, &lane);
+        run(first, gpu_size(2, 1), stat);
+        CHECK_OK(ho_lane_save(first, 0, 1, &blob, &size, &err), &err);
+        CHECK_STATUS(ho_lane_restore(second, 2, &lane, blob, size - 1, &err), HO_EINVAL);
+        CHECK_OK(ho_lane_restore(second, 2, &lane, blob, size, &err), &err);
+        free(blob);
+        run(first, gpu_size(2, 1), stat);
+        run(second, gpu_size(2, 1), stat);
+        if (hash_of(first, 0) != hash_of(second, 2)) {
+            fail_msg("%s: another hash after a resume", f->name);
+        }
+        ho_cohort_destroy(&first);
+        ho_cohort_destroy(&second);
+    }
+    world_free(&w);
+}
+
+/* rsl_rl 33: one lane's NaN must not spread. */
+static void one_lane_driven_to_nan_leaves_the_others_equal(void **state)
+{
+    (void)state;
+    enum { LANES = 3, SICK = 1 };
+    ho_err err;
+    ho_epoch_stat stat[LANES];
+    world *w = open_world();
+    for (int i = 0; i < FORMS; i++) {
+        const form *f = &forms[i];
+        if (!f->sample && gpu_size(0, 1)) {
+            continue;
+        }
+        const ho_cohort_key key = key_of(w, f);
+        ho_cohort *sick = open_cohort(w, &key, LANES), *well = open_cohort(w, &key, LANES);
+        for (int k = 0; k < LANES; k++) {
+            const ho_lane_config lane = lane_of(w, &key, f, (uint64_t)k);
+            start(sick, k, &lane);
+            if (k != SICK) {
+                start(well, k, &lane);
+            }
+        }
+        run(sick, 1, stat);
+        run(well, 1, stat);
+        ho_tensors weights;
+        CHECK_OK(ho_lane_export(sick, SICK, &weights, &err), &err);
+        weights.tensor[1].data[0] = NAN;
+        CHECK_OK(ho_lane_import(sick, SICK, &weights, &err), &err);
+        ho_tensors_free(&weights);
+        run(well, gpu_size(2, 1), stat);
+        run(sick, gpu_size(2, 1), stat);
+        if (stat[SICK].state != HO_LANE_DIVERGED || stat[SICK].guard == HO_GUARD_NONE) {
+            fail_msg("%s: NaN weights did not trip the guard", f->name);
+        }
+        for (int k = 0; k < LANES; k++) {
+            if (k != SICK && hash_of(sick, k) != hash_of(well, k)) {
+                fail_msg("%s: lane %d differs", f->name, k);
+            }
+        }
+        CHECK_OK(ho_cuda_cohort_check_guards(sick, &err), &err);
+        ho_cohort_destroy(&sick);
+        ho_cohort_destroy(&well);
+    }
+    world_free(&w);
+}
+
+static void check_tensors_equal(const form *f, const ho_tensors *a, const ho_tensors *b)
+{
+    assert_int_equal(a->count, b->count);
+    for (int i = 0; i < a->count; i++) {
+        const ho_tensor *t = &a->tensor[i];
+        const size_t n = (size_t)(t->shape[0] * (t->ndim == 2 ? t->shape[1] : 1));
+        assert_string_equal(t->name, b->tensor[i].name);
+        if (memcmp(t->data, b->tensor[i].data, n * sizeof(float)) != 0) {
+            fail_msg("%s: %s differs", f->name, t->name);
+        }
+    }
+}
+
+/* Every tensor of every form, sigmas included, out and into another lane, and from slot to slot. */
+static void weights_travel_whole(void **state)
+{
+    (void)state;
+    ho_err err;
+    ho_epoch_stat stat[3];
+    world *w = open_world();
+    for (int i = 0; i < FORMS; i++) {
+        const form *f = &forms[i];
+        if (!f->sample && gpu_size(0, 1)) {
+            continue;
+        }
+        const ho_cohort_key key = key_of(w, f);
+        ho_tensors a, b, copied;
+        ho_cohort *c = open_cohort(w, &key, 3);
+        for (int k = 0; k < 3; k++) {
+            const ho_lane_config lane = lane_of(w, &key, f, (uint64_t)k);
+            start(c, k, &lane);
+        }
+        run(c, 1, stat);
+        CHECK_OK(ho_lane_export(c, 0, &a, &err), &err);
+        CHECK_OK(ho_lane_import(c, 1, &a, &err), &err);
+        CHECK_OK(ho_lane_copy(c, 2, 0, &err), &err);
+        CHECK_OK(ho_lane_export(c, 1, &b, &err), &err);
+        CHECK_OK(ho_lane_export(c, 2, &copied, &err), &err);
+        check_tensors_equal(f, &a, &b);
+        check_tensors_equal(f, &a, &copied);
+        int sigmas = 0;
+        for (int t = 0; t < a.count; t++) {
+            sigmas += strstr(a.tensor[t].name, "sigma") != NULL;
+        }
+        assert_true((sigmas > 0) == (f->noisy != 0));
+        run(c, 1, stat); /* and both go on */
+        assert_int_equal(stat[1].updates, key.updates);
+        assert_int_equal(stat[2].updates, key.updates);
+        ho_tensors_free(&a);
+        ho_tensors_free(&b);
+        ho_tensors_free(&copied);
+        ho_cohort_destroy(&c);
+    }
+    world_free(&w);
+}
+
+/* Every kernel of every form a few times: what compute-sanitizer can finish. */
+static void a_short_run_of_every_form(void **state)
+{
+    (void)state;
+    ho_err err;
+    ho_epoch_stat stat[2];
+    world *w = open_world();
+    for (int i = 0; i < FORMS; i++) {
+        const form *f = &forms[i];
+        if (!f->sample && gpu_size(0, 1)) {
+            continue;
+        }
+        ho_backtest_result r[2];
+        ho_cohort_key key = key_of(w, f);
+        key.batch = 33;
+        key.episode_length = 6;
+        key.updates = 2;
+        key.replay_capacity = 35;
+        ho_cohort *c = open_cohort(w, &key, 2);
+        const ho_lane_config lane = lane_of(w, &key, f, 1);
+        start(c, 1, &lane);
+        run(c, 2, stat);
+        assert_int_equal(stat[0].state, HO_LANE_FREE);
+        assert_int_equal(stat[1].updates, 2);
+        const ho_backtest_request request[2] = {
+            {.policy = HO_POLICY_GREEDY, .slots = {1}, .slot_count = 1, .window = {0, 12}},
+            {.policy = HO_POLICY_VOTE, .slots = {1, 1}, .slot_count = 2, .window = {9, 15}}};
+        CHECK_OK(ho_backtest(w->market, c, request, 2, r, &err), &err);
+        assert_int_equal(r[0].bars, 11);
+        ho_backtest_free(&r[0]);
+        ho_backtest_free(&r[1]);
+        CHECK_OK(ho_cuda_cohort_check_guards(c, &err), &err);
+        ho_cohort_destroy(&c);
+    }
+    world_free(&w);
+}
+
+/* argv[1]: only the tests whose name matches, as run_all.sh does under compute-sanitizer. */
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_lane_has_one_hash),
+        cmocka_unit_test(resuming_in_another_slot_is_bit_identical),
+        cmocka_unit_test(one_lane_driven_to_nan_leaves_the_others_equal),
+        cmocka_unit_test(weights_travel_whole),
+        cmocka_unit_test(a_short_run_of_every_form),
+    };
+    if (ho_backend_gpu_count() == 0) {
+        print_message("no GPU: skipped\n");
+        return HO_TEST_SKIPPED;
+    }
+    if (argc > 1) {
+        cmocka_set_test_filter(argv[1]);
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
