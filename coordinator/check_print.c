@@ -15,6 +15,7 @@
 #include "kernels/agent_config.h"
 #include "kernels/cpu/features.h"
 #include "kernels/env/sizing.h"
+#include "market/study_data.h"
 #include "study/text.h"
 
 enum { SHAPES_MANY = 4, CHOICES_SHOWN = 200 };
@@ -106,7 +107,7 @@ static void print_size(printer *p, const ho_fold *fold)
     ho_err err = {0};
     ho_size_request request = {
         .capital = ho_settings_f64(p->s, HO_KEY_ENV_INITIAL_CAPITAL),
-        .multiplier = ho_settings_f64(p->s, HO_KEY_INSTRUMENT_MULTIPLIER),
+        .multiplier = ho_study_multiplier(p->s, bars),
         .lot = ho_settings_is_auto(p->s, HO_KEY_INSTRUMENT_LOT)
                    ? 0
                    : ho_settings_f64(p->s, HO_KEY_INSTRUMENT_LOT),

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "market/study_data.h"
 #include "study/objective.h"
 
 /* The folds that are scored, ascending. */
@@ -68,11 +69,10 @@ static ho_status join(const ho_setup *setup, const fold_list *folds,
     const ho_bars *bars = &setup->bars;
     const ho_backtest_result *window[HO_FOLDS_MAX];
     ho_backtest_result joined;
-    ho_stitch_input in = {
-        .window = window,
-        .count = folds->count,
-        .sessions_per_year = bars->sessions_per_year,
-        .multiplier = ho_settings_f64(setup->study->settings, HO_KEY_INSTRUMENT_MULTIPLIER)};
+    ho_stitch_input in = {.window = window,
+                          .count = folds->count,
+                          .sessions_per_year = bars->sessions_per_year,
+                          .multiplier = ho_study_multiplier(setup->study->settings, bars)};
     for (int f = 0; f < in.count; f++) {
         ho_window w = setup->folds.fold[folds->fold[f]].test;
         window[f] = &part[f]->result;

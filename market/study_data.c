@@ -122,6 +122,22 @@ ho_status ho_study_bars_load(const ho_settings *s, const char *const *path, int 
     return rc;
 }
 
+/* A fact of the study file, else of the data file. */
+static double fact(const ho_settings *s, ho_key key, double of_file)
+{
+    return !ho_settings_is_set(s, key) && of_file > 0.0 ? of_file : ho_settings_f64(s, key);
+}
+
+double ho_study_tick_size(const ho_settings *s, const ho_bars *bars)
+{
+    return fact(s, HO_KEY_INSTRUMENT_TICK_SIZE, bars->instrument.tick_size);
+}
+
+double ho_study_multiplier(const ho_settings *s, const ho_bars *bars)
+{
+    return fact(s, HO_KEY_INSTRUMENT_MULTIPLIER, bars->instrument.multiplier);
+}
+
 ho_status ho_study_features(const ho_settings *s, const ho_bars *bars, ho_features *out,
                             ho_err *err)
 {

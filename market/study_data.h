@@ -19,6 +19,11 @@ extern "C" {
 ho_status ho_study_bars_load(const ho_settings *settings, const char *const *path, int path_count,
                              ho_bars *out, ho_data_report *report, ho_err *err);
 
+/* The instrument's facts: what the study file says, else what the data say (DBN definitions), else
+ * the setting's default. */
+double ho_study_tick_size(const ho_settings *settings, const ho_bars *bars);
+double ho_study_multiplier(const ho_settings *settings, const ho_bars *bars);
+
 /* [features] on these bars, by the user's feature cache. Fails as ho_features_compute does. */
 ho_status ho_study_features(const ho_settings *settings, const ho_bars *bars, ho_features *out,
                             ho_err *err);

@@ -13,6 +13,7 @@
 #include "kernels/env/rng.h"
 #include "kernels/env/sizing.h"
 #include "market/load.h"
+#include "market/study_data.h"
 
 static int32_t i32(const ho_settings *s, ho_key key)
 {
@@ -202,16 +203,10 @@ static double f64_or(const ho_settings *s, ho_key key, double automatic)
     return ho_settings_is_auto(s, key) ? automatic : ho_settings_f64(s, key);
 }
 
-/* A fact of the study file, else of the data file. */
-static double fact(const ho_settings *s, ho_key key, double of_file)
-{
-    return !ho_settings_is_set(s, key) && of_file > 0.0 ? of_file : ho_settings_f64(s, key);
-}
-
 static void env_market(const ho_settings *s, const ho_bars *bars, ho_env_config *e)
 {
-    e->tick_size = fact(s, HO_KEY_INSTRUMENT_TICK_SIZE, bars->instrument.tick_size);
-    e->multiplier = fact(s, HO_KEY_INSTRUMENT_MULTIPLIER, bars->instrument.multiplier);
+    e->tick_size = ho_study_tick_size(s, bars);
+    e->multiplier = ho_study_multiplier(s, bars);
     e->allow_short = ho_settings_bool(s, HO_KEY_INSTRUMENT_ALLOW_SHORT);
     /* ticks are not units: they cannot bound what trades, nor what a trade moves */
     e->has_volume =

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 
+import dbn
 import harness
 from harness import HYPEROPT, promoting, study_text
 
@@ -62,6 +63,26 @@ class Run(harness.SystemTest):
         self.assertEqual(self.one("SELECT count(*) FROM artifact WHERE kind = 'checkpoint' AND deleted_ns IS NULL"), 0)
         self.assertEqual([str(path) for path in self.dir.glob("t.artifacts/*/checkpoint*")], [])
         self.assertIntact()
+
+    # what a contract is worth is decided once, for agents, for their scores and for what `check` says
+    def test_a_contracts_facts_in_the_data_count_as_in_the_study_file(self):
+        dbn.write_twin(self.dir / "es.dbn", harness.DATA, 4000, tick=0.25, multiplier=50)
+        text = study_text(trials=2, data="es.dbn")
+        self.write(text)
+        self.write(text.replace("[folds]", "[instrument]\ntick_size = 0.25\nmultiplier = 50\n[folds]"), "said.toml")
+        checks = []
+        for name in ("t", "said"):
+            checks.append(re.findall(r"size at \+1.*", self.hyperopt("check", f"{name}.toml").stdout))
+            self.hyperopt("run", f"{name}.toml", "--database", f"{name}.db")
+        self.assertTrue(checks[0])
+        self.assertEqual(checks[0], checks[1])
+        self.assertIn("lots of 1)", checks[0][0])
+        columns = ", ".join(name for name, in self.query("SELECT name FROM pragma_table_info('fold_result')"))
+        for table in ("fold_result", "baseline"):
+            sql = f"SELECT {columns if table == 'fold_result' else '*'} FROM {table} ORDER BY 1, 2, 3"
+            self.assertEqual(self.query(sql), self.query(sql, "said.db"), table)
+        self.assertGreater(self.one("SELECT count(*) FROM fold_result WHERE fold = -1 AND avg_trade_return IS NOT NULL"),
+                           0)
 
     def test_an_automatic_batch_is_measured_once_and_kept(self):
         text = study_text(trials=2).replace("batch = 32", 'batch = "auto"')
