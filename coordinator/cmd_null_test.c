@@ -118,20 +118,18 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The share goes into the real study's newest overfitting statistics. */
+/* The share goes into the real study with its overfitting statistics as they are now. */
 static ho_status store_p(const char *database, double p, ho_err *err)
 {
     ho_store_options options = ho_store_defaults();
     ho_store *store = NULL;
     ho_overfit_row row;
     ho_status rc = ho_store_open(&store, database, &options, err);
-    if (rc == HO_OK && (rc = ho_overfit_read(store, &row, err)) == HO_ENOTFOUND) {
-        rc = ho_overfit_measure(store, ho_clock_unix_ns(), &row, err);
-    }
-    row.null_p = p;
-    row.now_ns = ho_clock_unix_ns();
-    if (rc == HO_OK && (rc = ho_store_put_overfit(store, &row)) == HO_OK) {
-        rc = ho_store_flush(store, ho_clock_ns(), true, err);
+    if (rc == HO_OK && (rc = ho_overfit_measure(store, ho_clock_unix_ns(), &row, err)) == HO_OK) {
+        row.null_p = p;
+        if ((rc = ho_store_put_overfit(store, &row)) == HO_OK) {
+            rc = ho_store_flush(store, ho_clock_ns(), true, err);
+        }
     }
     ho_store_close(&store);
     return rc;

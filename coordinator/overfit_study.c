@@ -228,6 +228,8 @@ static ho_status measure_pbo(ho_store *store, ho_overfit_row *out, ho_err *err)
     return HO_OK;
 }
 
+static const char null_note[] = "the null test is of an earlier best trial";
+
 /* ---- all of it ------------------------------------------------------------------------------ */
 
 static double real_or_nan(sqlite3_stmt *statement, int i)
@@ -271,6 +273,55 @@ ho_status ho_overfit_tried(ho_store *store, int64_t *out, ho_err *err)
     return rc;
 }
 
+ho_status ho_overfit_read(ho_store *store, ho_overfit_row *out, ho_err *err)
+{
+    sqlite3_stmt *statement = NULL;
+    ho_status rc = HO_OK;
+
+    *out = empty_row(0);
+    if (sqlite3_prepare_v2(
+            ho_store_db(store),
+            "SELECT at_ns, trial, trials, sharpe, sharpe_std, sharpe_zero, psr, dsr, "
+            "min_track_sessions, pbo, pbo_splits, null_p, notes FROM overfit ORDER BY "
+            "id DESC LIMIT 1",
+            -1, &statement, NULL) != SQLITE_OK) {
+        rc = query_failed(store, err);
+    } else if (sqlite3_step(statement) != SQLITE_ROW) {
+        rc = HO_ENOTFOUND;
+    } else {
+        out->now_ns = sqlite3_column_int64(statement, 0);
+        out->trial = sqlite3_column_type(statement, 1) == SQLITE_NULL
+                         ? -1
+                         : sqlite3_column_int64(statement, 1);
+        out->configurations = sqlite3_column_int64(statement, 2);
+        out->sharpe = real_or_nan(statement, 3);
+        out->sharpe_std = real_or_nan(statement, 4);
+        out->sharpe_zero = real_or_nan(statement, 5);
+        out->psr = real_or_nan(statement, 6);
+        out->dsr = real_or_nan(statement, 7);
+        out->min_track_sessions = real_or_nan(statement, 8);
+        out->pbo = real_or_nan(statement, 9);
+        out->pbo_splits = sqlite3_column_int64(statement, 10);
+        out->null_p = real_or_nan(statement, 11);
+        const char *notes = (const char *)sqlite3_column_text(statement, 12);
+        (void)snprintf(out->notes, sizeof out->notes, "%s", notes ? notes : "");
+    }
+    (void)sqlite3_finalize(statement);
+    return rc;
+}
+
+void ho_overfit_keep_null(ho_store *store, ho_overfit_row *out)
+{
+    ho_overfit_row before;
+    if (ho_overfit_read(store, &before, NULL) != HO_OK || isnan(before.null_p)) {
+        return;
+    }
+    out->null_p = before.null_p;
+    if (before.trial != out->trial || strstr(before.notes, null_note)) {
+        note(out, null_note);
+    }
+}
+
 ho_status ho_overfit_measure(ho_store *store, int64_t now_ns, ho_overfit_row *out, ho_err *err)
 {
     sqlite3_stmt *statement = NULL;
@@ -306,43 +357,6 @@ ho_status ho_overfit_measure(ho_store *store, int64_t now_ns, ho_overfit_row *ou
     if ((rc = measure_best(store, out, err)) == HO_OK) {
         rc = measure_pbo(store, out, err);
     }
-    return rc;
-}
-
-ho_status ho_overfit_read(ho_store *store, ho_overfit_row *out, ho_err *err)
-{
-    sqlite3_stmt *statement = NULL;
-    ho_status rc = HO_OK;
-
-    *out = empty_row(0);
-    if (sqlite3_prepare_v2(
-            ho_store_db(store),
-            "SELECT at_ns, trial, trials, sharpe, sharpe_std, sharpe_zero, psr, dsr, "
-            "min_track_sessions, pbo, pbo_splits, null_p, notes FROM overfit ORDER BY "
-            "id DESC LIMIT 1",
-            -1, &statement, NULL) != SQLITE_OK) {
-        rc = query_failed(store, err);
-    } else if (sqlite3_step(statement) != SQLITE_ROW) {
-        rc = HO_ENOTFOUND;
-    } else {
-        out->now_ns = sqlite3_column_int64(statement, 0);
-        out->trial = sqlite3_column_type(statement, 1) == SQLITE_NULL
-                         ? -1
-                         : sqlite3_column_int64(statement, 1);
-        out->configurations = sqlite3_column_int64(statement, 2);
-        out->sharpe = real_or_nan(statement, 3);
-        out->sharpe_std = real_or_nan(statement, 4);
-        out->sharpe_zero = real_or_nan(statement, 5);
-        out->psr = real_or_nan(statement, 6);
-        out->dsr = real_or_nan(statement, 7);
-        out->min_track_sessions = real_or_nan(statement, 8);
-        out->pbo = real_or_nan(statement, 9);
-        out->pbo_splits = sqlite3_column_int64(statement, 10);
-        out->null_p = real_or_nan(statement, 11);
-        const char *notes = (const char *)sqlite3_column_text(statement, 12);
-        (void)snprintf(out->notes, sizeof out->notes, "%s", notes ? notes : "");
-    }
-    (void)sqlite3_finalize(statement);
     return rc;
 }
 

@@ -27,6 +27,10 @@ void ho_overfit_sentence(const ho_overfit_row *row, char *out, size_t room);
 /* The newest row of the file; HO_ENOTFOUND without one (err untouched). */
 ho_status ho_overfit_read(ho_store *store, ho_overfit_row *out, ho_err *err);
 
+/* Takes over what the null test said, into a row that is newer; it stands until the test is run
+ * again. Of another best trial the notes say so. */
+void ho_overfit_keep_null(ho_store *store, ho_overfit_row *row);
+
 #ifdef __cplusplus
 }
 #endif

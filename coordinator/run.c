@@ -397,6 +397,7 @@ static ho_status put_statistics(run *r, ho_err *err)
 
     if ((rc = ho_store_flush(r->store, ho_clock_ns(), true, err)) == HO_OK &&
         (rc = ho_overfit_measure(r->store, ho_clock_unix_ns(), &row, err)) == HO_OK) {
+        ho_overfit_keep_null(r->store, &row);
         rc = ho_store_put_overfit(r->store, &row);
     }
     if (rc == HO_OK) {

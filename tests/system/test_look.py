@@ -227,7 +227,8 @@ class Outside(harness.SystemTest):
         self.assertGreater(len(asked), 10)
         self.assertEqual(asked - exported, set())
 
-    def test_a_webhook_gets_new_bests_failures_and_the_end(self):
+    def receive(self):
+        """Starts a receiver of notices at self.url; the list that they come into, (content type, object)."""
         notices = []
 
         class Receiver(http.server.BaseHTTPRequestHandler):
@@ -243,8 +244,12 @@ class Outside(harness.SystemTest):
         threading.Thread(target=server.serve_forever, daemon=True).start()
         self.addCleanup(server.server_close)
         self.addCleanup(server.shutdown)
-        url = f"http://127.0.0.1:{server.server_port}/hook"
-        self.write(study_text(trials=5).replace("[search]", f'[notify]\nurl = "{url}"\n[search]'))
+        self.url = f"http://127.0.0.1:{server.server_port}/hook"
+        return notices
+
+    def test_a_webhook_gets_new_bests_and_the_end(self):
+        notices = self.receive()
+        self.write(study_text(trials=5).replace("[search]", f'[notify]\nurl = "{self.url}"\n[search]'))
         self.hyperopt("run", "t.toml", "-q")
         self.assertTrue(all("json" in kind for kind, _ in notices), notices)
         events = [notice["event"] for _, notice in notices]
@@ -256,6 +261,20 @@ class Outside(harness.SystemTest):
         self.assertAlmostEqual(bests[-1]["value"], self.one("SELECT value FROM best_trial"))
         self.assertEqual(sorted(b["value"] for b in bests), [b["value"] for b in bests])
         self.assertTrue(all(notice["study"] == "t" and notice["text"] for _, notice in notices), notices)
+
+    def test_a_webhook_hears_of_a_failed_trial(self):
+        notices = self.receive()
+        self.write(study_text(trials=2, more="[guard]\nloss_ceiling = 1e-9").replace(
+            "[search]", f'[notify]\nurl = "{self.url}"\n[search]'))
+        self.hyperopt("run", "t.toml", "-q", code=None)
+        self.assertEqual(self.states(), {"FAILED": 2})
+        failed = [notice for _, notice in notices if notice["event"] == "trial_failed"]
+        self.assertEqual(sorted(notice["trial"] for notice in failed), [0, 1])
+        for notice in failed:
+            self.assertIn("diverged", notice["text"])
+            self.assertEqual(notice["study"], "t")
+            self.assertNotIn("value", {key for key, value in notice.items() if value is not None})
+        self.assertEqual([notice["event"] for _, notice in notices][-1], "study_end")
 
     def test_a_webhook_that_nobody_hears_does_not_stop_a_study(self):
         self.write(study_text(trials=3).replace("[search]", f'[notify]\nurl = "http://127.0.0.1:{free_port()}/"\n[search]'))

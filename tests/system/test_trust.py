@@ -130,6 +130,12 @@ class Trust(harness.SystemTest):
         p = self.one("SELECT null_p FROM overfitting")
         self.assertAlmostEqual(p, (1 + sum(x >= float(f"{real:.4g}") for x in found)) / 4)
         self.assertEqual(self.query("SELECT psr, dsr, pbo, trials FROM overfitting"), before)
+        best = self.one("SELECT trial FROM overfitting")
+        self.hyperopt("run", "t.toml", "-q", "--trials", 3)  # newer statistics keep what the test said
+        self.assertEqual(self.one("SELECT trials FROM overfitting"), before[0][3] + 3)
+        self.assertEqual(self.one("SELECT null_p FROM overfitting"), p)
+        self.assertEqual("earlier best" in (self.one("SELECT notes FROM overfitting") or ""),
+                         self.one("SELECT trial FROM overfitting") != best)
         self.assertEqual([path.name for path in self.dir.glob("hyperopt-null-*")], [], "nothing is left behind")
         repeated = self.hyperopt("null-test", "t.toml", "--studies", 3, "--trials", 3)
         self.assertEqual([line for line in repeated.stdout.splitlines() if "permuted study" in line],
