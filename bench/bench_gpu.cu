@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The reference workload on one GPU: collect, learn, epoch and backtest at K = 1, 32, 128 lanes,
  * one line a figure, with the share of the physical limit; the same as JSON in bench_gpu.json.
- * usage: bench_gpu [OUT.json [K]]   K: that many lanes only
+ * usage: bench_gpu [OUT.json [K]]   K: that many lanes only; 32: the other forms of DQN, too
  *
  * Workload: 60 -> 256 -> 256 -> {128 -> 1, 128 -> 45}, bf16, 1,000,000 bars of 51 features, market
  * orders, diversity on. collect: 128 episodes x 500 steps a lane. learn: 341 updates of batch 1024.
@@ -375,6 +375,80 @@ static void bench_lanes(ho_backend *b, ho_backend *portable, ho_market *m, ho_ma
     free(stat);
 }
 
+/* ---- the other forms of DQN, on the portable path ---- */
+
+enum { FORM_LANES = 32, FORM_UPDATES = 64 };
+
+static ho_status enqueue_some_updates(cuda_cohort *c)
+{
+    ho_status rc = HO_OK;
+    for (int u = 0; u < FORM_UPDATES && rc == HO_OK; u++) {
+        rc = ho_learn_update(&c->learn, u, c->stream);
+    }
+    return rc;
+}
+
+static ho_status enqueue_first_priorities(cuda_cohort *c)
+{
+    return ho_learn_first_priorities(&c->learn, c->stream);
+}
+
+static void bench_form(ho_backend *portable, ho_market *pm, const char *name,
+                       const ho_cohort_key *key)
+{
+    const double steps = 64000.0 * FORM_LANES;
+    char line[64];
+    ho_epoch_stat stat[FORM_LANES];
+    cuda_cohort *c = make_cohort(portable, pm, key, FORM_LANES, 1);
+    check(ho_cohort_run_epoch(&c->base, stat, &err), "epoch");
+    if (stat[0].state != HO_LANE_ACTIVE || stat[0].updates != FORM_UPDATES) {
+        fprintf(stderr, "%s: state %d guard %d updates %lld\n", name, stat[0].state, stat[0].guard,
+                (long long)stat[0].updates);
+        exit(1);
+    }
+    const timing learn = time_graph(c, enqueue_some_updates, 3);
+    snprintf(line, sizeof line, "learn, %s", name);
+    report(line, FORM_LANES, learn, FORM_UPDATES * FORM_LANES / (learn.median * 1e-3), "updates/s",
+           0);
+    if (key->noisy || key->atoms || key->branching) {
+        const timing roll = time_graph(c, enqueue_rollout, 3);
+        snprintf(line, sizeof line, "  rollout, %s", name);
+        report(line, FORM_LANES, roll, steps / roll.median * 1e-3, "M exp/s", 0);
+    }
+    if (key->replay != HO_REPLAY_UNIFORM) {
+        const timing first = time_graph(c, enqueue_first_priorities, 3);
+        snprintf(line, sizeof line, "  new experience, %s", name);
+        report(line, FORM_LANES, first, steps / first.median * 1e-3, "M exp/s", 0);
+    }
+    destroy_cohort(c);
+}
+
+/* Each part alone and all of them together: what they add to the portable path's updates. */
+static void bench_forms(ho_backend *portable, ho_market *pm)
+{
+    const ho_cohort_key base = reference_key(128, 500, FORM_UPDATES);
+    ho_cohort_key key = base;
+    key.dueling = 0;
+    bench_form(portable, pm, "not dueling", &key);
+    key = base;
+    key.replay = HO_REPLAY_PER;
+    bench_form(portable, pm, "per", &key);
+    key.replay = HO_REPLAY_PER_RANK;
+    bench_form(portable, pm, "per_rank", &key);
+    key = base;
+    key.branching = 1;
+    bench_form(portable, pm, "branching", &key);
+    key = base;
+    key.noisy = 1;
+    bench_form(portable, pm, "noisy", &key);
+    key = base;
+    key.atoms = 51;
+    bench_form(portable, pm, "c51", &key);
+    key.branching = key.noisy = 1;
+    key.replay = HO_REPLAY_PER;
+    bench_form(portable, pm, "all", &key);
+}
+
 static void bench_epoch(ho_backend *b, ho_market *m)
 {
     const ho_cohort_key key = reference_key(2048, 100, UPDATES);
@@ -455,6 +529,9 @@ int main(int argc, char **argv)
         }
         bench_lanes(b, portable, m, pm, lanes[i]);
         bench_backtest(b, m, lanes[i]);
+        if (lanes[i] == FORM_LANES) {
+            bench_forms(portable, pm);
+        }
     }
     bench_epoch(b, m);
     fprintf(json, "\n]}\n");
