@@ -5,6 +5,7 @@
  *
  * Workload: 60 -> 256 -> 256 -> {128 -> 1, 128 -> 45}, bf16, 1,000,000 bars of 51 features, market
  * orders, diversity on. collect: 128 episodes x 500 steps a lane. learn: 341 updates of batch 1024.
+ * PPO: 128 x 128 steps, 4 passes in minibatches of 4,096, curiosity on.
  * epoch: 2,048 x 100 steps + 341 updates. backtest: 8 windows x 100,000 bars a lane, greedy,
  * metrics included. Times are medians; [best]. */
 #include <math.h>
@@ -15,6 +16,7 @@
 
 #include "kernels/agents/agent_check.h"
 #include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/curiosity.h"
 #include "kernels/env/config_check.h"
 #include "kernels/env/rng.h"
 
@@ -449,6 +451,90 @@ static void bench_forms(ho_backend *portable, ho_market *pm)
     bench_form(portable, pm, "all", &key);
 }
 
+/* ---- PPO and curiosity ---- */
+
+enum { PPO_EPISODES = 128, PPO_ROLLOUT = 128, PPO_BATCH = 4096, PPO_PASSES = 4 };
+/* Forward and backward of a row: gpu-guide's 0.877 MFLOP of the reference network. */
+#define PPO_ROW_FLOP 0.877e6
+
+static ho_status enqueue_ppo_rollout(cuda_cohort *c)
+{
+    return ho_ppo_rollout(&c->ppo, c->stream);
+}
+
+static ho_status enqueue_ppo_updates(cuda_cohort *c)
+{
+    ho_status rc = HO_OK;
+    for (int first = 0; first < PPO_EPISODES * PPO_ROLLOUT && rc == HO_OK; first += PPO_BATCH) {
+        rc = ho_ppo_update(&c->ppo, 0, first, c->stream);
+    }
+    return rc;
+}
+
+static ho_status enqueue_curiosity(cuda_cohort *c)
+{
+    return ho_curiosity_train(&c->experience, c->ppo.row, c->ppo.row_count,
+                              (float *)c->experience.curiosity, c->stream);
+}
+
+/* An epoch of the default PPO: 128 x 128 steps, 4 passes in minibatches of 4,096; with the forward
+ * model trained every epoch. separate: the value has a network of its own. */
+static void bench_ppo(ho_backend *b, ho_market *m, int lanes, int separate)
+{
+    ho_cohort_key key = ho_cohort_key_defaults(HO_PPO);
+    key.market_features = FEATURES;
+    key.precision = HO_PRECISION_BF16;
+    key.episodes = PPO_EPISODES;
+    key.rollout = PPO_ROLLOUT;
+    key.batch = PPO_BATCH;
+    key.ppo_epochs = PPO_PASSES;
+    key.ppo_separate = separate;
+    key.curiosity = 1;
+    const double steps = (double)PPO_EPISODES * PPO_ROLLOUT * lanes;
+    const double updates = (double)PPO_EPISODES * PPO_ROLLOUT / PPO_BATCH * lanes;
+    ho_epoch_stat *stat = (ho_epoch_stat *)calloc((size_t)lanes, sizeof *stat);
+    ho_cohort *base;
+    double ms[5];
+    check(ho_cohort_create(b, m, &key, lanes, &base, &err), "cohort");
+    cuda_cohort *c = (cuda_cohort *)base;
+    for (int k = 0; k < lanes; k++) {
+        ho_lane_config lane = reference_lane((uint64_t)k, 1);
+        lane.agent = ho_agent_config_defaults(HO_PPO);
+        lane.agent.target_kl = 0.0; /* every update is taken */
+        lane.agent.curiosity_every = 1;
+        lane.env.curiosity_weight = 0.01;
+        check(ho_lane_start(base, k, &lane, &err), "lane");
+    }
+    for (int i = -1; i < 5; i++) {
+        const double from = now_ms();
+        check(ho_cohort_run_epoch(base, stat, &err), "epoch");
+        if (i >= 0) {
+            ms[i] = now_ms() - from;
+        }
+    }
+    for (int k = 0; k < lanes; k++) {
+        if (stat[k].state != HO_LANE_ACTIVE || stat[k].updates != ho_epoch_updates(&key)) {
+            fprintf(stderr, "lane %d: state %d guard %d updates %lld\n", k, stat[k].state,
+                    stat[k].guard, (long long)stat[k].updates);
+            exit(1);
+        }
+    }
+    timing t = summarise(ms, 5);
+    report(separate ? "PPO epoch, separate" : "PPO epoch", lanes, t, steps / t.median * 1e-3,
+           "M exp/s", 0);
+    t = time_graph(c, enqueue_rollout, 5);
+    report("  rollout kernel, curious", lanes, t, steps / t.median * 1e-3, "M exp/s", 0);
+    t = time_graph(c, enqueue_ppo_rollout, 5);
+    report("  values and advantages", lanes, t, steps / t.median * 1e-3, "M exp/s", 0);
+    t = time_graph(c, enqueue_ppo_updates, 5);
+    report("  minibatches of 4,096", lanes, t, updates / (t.median * 1e-3), "updates/s",
+           updates * PPO_BATCH * PPO_ROW_FLOP / (t.median * 1e-3) / BF16_RATE);
+    t = time_graph(c, enqueue_curiosity, 5);
+    report("  forward model, one pass", lanes, t, steps / t.median * 1e-3, "M exp/s", 0);
+    free(stat);
+    ho_cohort_destroy(&base);
+}
+
 static void bench_epoch(ho_backend *b, ho_market *m)
 {
     const ho_cohort_key key = reference_key(2048, 100, UPDATES);
@@ -529,6 +615,8 @@ int main(int argc, char **argv)
         }
         bench_lanes(b, portable, m, pm, lanes[i]);
         bench_backtest(b, m, lanes[i]);
+        bench_ppo(b, m, lanes[i], 0);
+        bench_ppo(b, m, lanes[i], 1);
         if (lanes[i] == FORM_LANES) {
             bench_forms(portable, pm);
         }

@@ -62,6 +62,8 @@ if command -v compute-sanitizer >/dev/null; then
             --error-exitcode 99 "$bin/test_gpu_lanes" 'a_short_run*'
         step "sanitizer_${tool}_forms" compute-sanitizer --tool "$tool" --error-exitcode 99 \
             "$bin/test_gpu_form_lanes" 'a_short_run*'
+        step "sanitizer_${tool}_ppo" compute-sanitizer --tool "$tool" --error-exitcode 99 \
+            "$bin/test_gpu_ppo" 'a_short_run*'
         [ "$fast" = 0 ] || continue
         timeout "${SANITIZER_LIMIT:-1800}" compute-sanitizer --tool "$tool" --error-exitcode 99 \
             "$bin/test_gpu_lanes" 'a_short_run*' >"$out/sanitizer_${tool}_fused.log" 2>&1

@@ -436,6 +436,47 @@ static void evaluation_by_mode_and_by_samples_agrees_with_the_cpu(void **state)
     }
 }
 
+/* Every kernel of PPO and curiosity once or a few times and no more: what compute-sanitizer can
+ * finish. */
+static void a_short_run_of_everything(void **state)
+{
+    (void)state;
+    for (int bf16 = 0; bf16 < 2; bf16++) {
+        ho_err err;
+        ho_epoch_stat stat[2];
+        ho_backtest_result r[2];
+        pair p = open_pair(BARS, 1, HO_CURIOSITY_FEATURES);
+        ho_cohort_key key = key_of(p.gpu, &forms[3]);
+        ho_cohort *c;
+        key.episodes = 9;
+        key.rollout = 7;
+        key.batch = 40; /* the second minibatch is short */
+        key.ppo_epochs = 1;
+        key.curiosity = 1;
+        key.precision = bf16 ? HO_PRECISION_BF16 : HO_PRECISION_F32;
+        ho_lane_config lane = lane_of(p.gpu, &key, &forms[3]);
+        lane.agent.curiosity_every = 1;
+        lane.agent.ppo_sample_eval = 1;
+        lane.env.curiosity_weight = 0.05;
+        lane.env.recycle = 1;
+        CHECK_OK(ho_cohort_create(p.gpu->backend, p.gpu->market, &key, 2, &c, &err), &err);
+        CHECK_OK(ho_lane_start(c, 1, &lane, &err), &err);
+        CHECK_OK(ho_cohort_run_epoch(c, stat, &err), &err);
+        assert_int_equal(stat[1].updates, 2);
+        assert_true(stat[1].curiosity_loss > 0.0);
+        const ho_backtest_request request[2] = {
+            {.policy = HO_POLICY_GREEDY, .slots = {1}, .slot_count = 1, .window = {0, 12}},
+            {.policy = HO_POLICY_VOTE, .slots = {1, 1}, .slot_count = 2, .window = {9, 20}}};
+        CHECK_OK(ho_backtest(p.gpu->market, c, request, 2, r, &err), &err);
+        assert_int_equal(r[0].bars, 11);
+        ho_backtest_free(&r[0]);
+        ho_backtest_free(&r[1]);
+        CHECK_OK(ho_cuda_cohort_check_guards(c, &err), &err);
+        ho_cohort_destroy(&c);
+        close_pair(&p);
+    }
+}
+
 /* argv[1]: only the tests whose name matches, as run_all.sh does under compute-sanitizer. */
 int main(int argc, char **argv)
 {
@@ -445,6 +486,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(target_kl_stops_both_at_the_same_minibatch),
         cmocka_unit_test(a_stopped_lane_leaves_its_neighbours_alone),
         cmocka_unit_test(evaluation_by_mode_and_by_samples_agrees_with_the_cpu),
+        cmocka_unit_test(a_short_run_of_everything),
     };
     if (ho_backend_gpu_count() == 0) {
         print_message("no GPU: skipped\n");
