@@ -18,6 +18,7 @@
 #include "coordinator/search/draw.h"
 #include "coordinator/search/pareto.h"
 #include "coordinator/search/pruner.h"
+#include "coordinator/search/racing.h"
 #include "coordinator/search/sampler.h"
 
 enum { TRIALS = 200, BUDGETS = 3, SEEDS_MAX = 1000, LIST_MAX = 8, PARAMS_MAX = 16 };
@@ -338,6 +339,95 @@ static void pruners(const arguments *args)
     }
 }
 
+enum { RACE_TRIALS = 100, RACE_FOLDS = 16 };
+
+typedef struct race_sum {
+    int64_t run;       /* folds */
+    int dropped, kept; /* the trial that all folds would choose: dropped in so many studies */
+    double lost;       /* mean value of the best complete trial below it */
+} race_sum;
+
+/* One study: trials of a quality, folds with an effect that all trials meet, and noise; raced
+ * at_a_time folds after each other as coordinator/dispatch_race.c does. */
+static void race_study(uint64_t seed, int at_a_time, double noise, double p, race_sum *sum)
+{
+    static double value[RACE_TRIALS][RACE_FOLDS];
+    double mean[RACE_TRIALS];
+    int order[RACE_FOLDS], best = -1, truth = 0;
+    bool lost = false;
+
+    for (int t = 0; t < RACE_TRIALS; t++) {
+        ho_draw draw = ho_draw_start(seed, t, HO_DRAW_PROPOSE, 0);
+        double quality = ho_draw_normal(&draw);
+
+        mean[t] = 0.0;
+        for (int f = 0; f < RACE_FOLDS; f++) {
+            ho_draw fold = ho_draw_start(seed, f, HO_DRAW_FILL, 0);
+
+            value[t][f] = quality + 2.0 * ho_draw_normal(&fold) + noise * ho_draw_normal(&draw);
+            mean[t] += value[t][f] / RACE_FOLDS;
+        }
+        truth = mean[t] > mean[truth] ? t : truth;
+    }
+    ho_race_order(seed, RACE_FOLDS, order);
+    for (int t = 0; t < RACE_TRIALS; t++) {
+        double own[RACE_FOLDS];
+        bool drop = false;
+        int ran = 0;
+
+        for (int f = 0; f < RACE_FOLDS; f++) {
+            own[f] = NAN;
+        }
+        while (ran < RACE_FOLDS && !drop) {
+            for (int k = 0; k < at_a_time && ran < RACE_FOLDS; k++, ran++) {
+                own[order[ran]] = value[t][order[ran]];
+            }
+            drop = best >= 0 && ran < RACE_FOLDS &&
+                   ho_race_decide(own, value[best], RACE_FOLDS, +1, p).drop;
+        }
+        sum->run += ran;
+        lost = lost || (drop && t == truth);
+        if (!drop && (best < 0 || mean[t] > mean[best])) {
+            best = t;
+        }
+    }
+    sum->dropped += lost;
+    sum->kept += !lost;
+    sum->lost += mean[truth] - mean[best];
+}
+
+static void racing(const arguments *args)
+{
+    static const int AT_A_TIME[] = {1, 2, 4};
+    static const double NOISE[] = {0.35, 0.7, 1.4}, P[] = {0.05, 0.1, 0.2};
+
+    if (!args->json) {
+        printf(
+            "racing: %d trials of %d folds, qualities normal(0, 1), folds normal(0, 2); share of "
+            "the folds run, studies in which the best was dropped, value lost by that (mean)\n",
+            RACE_TRIALS, RACE_FOLDS);
+    }
+    for (size_t k = 0; k < 3; k++) {
+        for (size_t n = 0; n < 3; n++) {
+            for (size_t i = 0; i < 3; i++) {
+                race_sum sum = {0};
+
+                for (int seed = 0; seed < args->seeds; seed++) {
+                    race_study((uint64_t)seed, AT_A_TIME[k], NOISE[n], P[i], &sum);
+                }
+                printf(args->json ? "{\"bench\": \"racing\", \"race_folds\": %d, \"noise\": %g, "
+                                    "\"p\": %g, \"share\": %.4f, \"dropped\": %d, \"studies\": "
+                                    "%d, \"lost\": %.5f}\n"
+                                  : "race_folds %d, noise %-4g p %-4g: %.3f of the folds, the best "
+                                    "dropped in %d of %d studies, lost %.4f\n",
+                       AT_A_TIME[k], NOISE[n], P[i],
+                       (double)sum.run / ((double)args->seeds * RACE_TRIALS * RACE_FOLDS),
+                       sum.dropped, sum.dropped + sum.kept, sum.lost / args->seeds);
+            }
+        }
+    }
+}
+
 static double now_ms(void)
 {
     struct timespec t;
@@ -457,6 +547,9 @@ int main(int argc, char **argv)
     }
     if (wanted(&args, "pruners")) {
         pruners(&args);
+    }
+    if (wanted(&args, "racing")) {
+        racing(&args);
     }
     if (wanted(&args, "speed")) {
         speed(&args);
