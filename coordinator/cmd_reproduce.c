@@ -105,7 +105,7 @@ int ho_cmd_reproduce(int argc, char **argv)
     if (rc == HO_OK) {
         rc = compare(store, number, &answer, &differ, &err);
     }
-    if (rc == HO_OK && trial.state != HO_TRIAL_COMPLETE) {
+    if (rc == HO_OK && trial.state != HO_TRIAL_COMPLETE && differ > 0) {
         (void)printf("Trial %" PRId64 " is %s: it never came to a result that could be compared.\n",
                      number, ho_trial_state_name(trial.state));
     } else if (rc == HO_OK) {

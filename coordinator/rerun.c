@@ -65,6 +65,30 @@ static cJSON *make_arguments(const ho_store *store, const lookup *l, const ho_se
     return arguments;
 }
 
+/* A trial that was raced and dropped has run some of the folds: those alone are run again. */
+static ho_status add_folds(ho_store *store, int64_t number, int folds, cJSON *arguments,
+                           ho_err *err)
+{
+    sqlite3_stmt *statement = NULL;
+    cJSON *list = cJSON_CreateArray();
+    bool ok = list && sqlite3_prepare_v2(ho_store_db(store),
+                                         "SELECT DISTINCT fold FROM fold_result WHERE trial = ? "
+                                         "AND fold >= 0 ORDER BY fold",
+                                         -1, &statement, NULL) == SQLITE_OK;
+    ok = ok && sqlite3_bind_int64(statement, 1, number) == SQLITE_OK;
+    while (ok && sqlite3_step(statement) == SQLITE_ROW) {
+        ok = cJSON_AddItemToArray(list, cJSON_CreateNumber(sqlite3_column_int(statement, 0)));
+    }
+    (void)sqlite3_finalize(statement);
+    int count = cJSON_GetArraySize(list);
+    if (ok && count > 0 && count < folds) {
+        ok = cJSON_AddItemToObject(arguments, "fold", list);
+        list = ok ? NULL : list;
+    }
+    cJSON_Delete(list);
+    return ok ? HO_OK : ho_err_set(err, HO_ENOMEM, "out of memory");
+}
+
 static void show_waiting(double seconds, void *user)
 {
     (void)user;
@@ -128,6 +152,10 @@ static ho_status rerun(ho_store *store, int64_t number, ho_rerun_windows windows
     }
     if (!(arguments = make_arguments(store, &l, setup.study->settings, windows))) {
         rc = ho_err_set(err, HO_ENOMEM, "out of memory");
+        goto out;
+    }
+    if ((windows == HO_RERUN_FOLDS || windows == HO_RERUN_ACTIONS) &&
+        (rc = add_folds(store, number, setup.folds.count, arguments, err)) != HO_OK) {
         goto out;
     }
     cJSON *factors = cJSON_CreateDoubleArray(costs, cost_count);

@@ -36,6 +36,24 @@ ho_status ho_job_devices(const ho_job_context *context, const cJSON *arguments, 
     return HO_OK;
 }
 
+ho_status ho_job_folds(const cJSON *arguments, int32_t *fold, int32_t *count, ho_err *err)
+{
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(arguments, "fold"), *item;
+    *count = 0;
+    if (list && (!cJSON_IsArray(list) || cJSON_GetArraySize(list) > HO_FOLDS_MAX)) {
+        return ho_err_set(err, HO_EINVAL, "fold is no list, or too long");
+    }
+    cJSON_ArrayForEach(item, list)
+    {
+        double x = cJSON_IsNumber(item) ? item->valuedouble : -1.0;
+        if (!(x >= 0.0 && x < HO_FOLDS_MAX)) {
+            return ho_err_set(err, HO_EINVAL, "fold is no list of folds");
+        }
+        fold[(*count)++] = (int32_t)x;
+    }
+    return HO_OK;
+}
+
 ho_status ho_job_run(const char *name, const ho_job_context *context, const cJSON *arguments,
                      ho_job_reply *reply, ho_err *err)
 {

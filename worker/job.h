@@ -61,6 +61,11 @@ HO_JOB_MAP(HO_JOB_DECLARE)
 #undef HO_JOB_DECLARE
 
 /* HO_ENOTFOUND: no job of this name. */
+/* The argument "fold", a list of ascending folds of the study (of a trial that was raced and has
+ * not run all): into fold [HO_FOLDS_MAX], *count of them; 0 where there is none. HO_EINVAL: not
+ * that. */
+ho_status ho_job_folds(const struct cJSON *arguments, int32_t *fold, int32_t *count, ho_err *err);
+
 ho_status ho_job_run(const char *name, const ho_job_context *context, const struct cJSON *arguments,
                      ho_job_reply *reply, ho_err *err);
 

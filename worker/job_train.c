@@ -128,8 +128,11 @@ static ho_status make_plan(const ho_job_context *context, const cJSON *arguments
     if (!config) {
         return ho_err_set(err, HO_ENOMEM, "out of memory for a job");
     }
-    ho_lane_trial asked = {.number = number, .attempt = 1, .seed = seed, .config = config};
-    if ((rc = read_config(arguments, count, config, err)) == HO_OK &&
+    int32_t fold[HO_FOLDS_MAX];
+    ho_lane_trial asked = {
+        .number = number, .attempt = 1, .seed = seed, .config = config, .fold = fold};
+    if ((*holdout || (rc = ho_job_folds(arguments, fold, &asked.fold_count, err)) == HO_OK) &&
+        (rc = read_config(arguments, count, config, err)) == HO_OK &&
         (rc = ho_lane_config_plan(&lane, &asked, plan, err)) == HO_OK && *holdout) {
         rc = last_fold(plan, folds.holdout, err);
     }
@@ -161,7 +164,7 @@ static void note_finished(void *user, ho_trial_run *run)
     t->reply->window_count = n;
     for (int i = 0; i < n; i++) {
         ho_scored_window *w = &t->reply->window[i];
-        w->fold = t->holdout ? -1 : i / plan->seeds;
+        w->fold = t->holdout ? -1 : plan->fold[i / plan->seeds];
         w->seed = i % plan->seeds;
         w->random_percentile = NAN;
         w->result = run->test[i]; /* taken */

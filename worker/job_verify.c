@@ -59,7 +59,10 @@ static ho_status make_plan(const ho_job_context *context, const cJSON *arguments
             i++;
         }
     }
-    ho_lane_trial asked = {.number = number, .attempt = 1, .seed = seed, .config = config};
+    int32_t fold[HO_FOLDS_MAX];
+    ho_lane_trial asked = {
+        .number = number, .attempt = 1, .seed = seed, .config = config, .fold = fold};
+    rc = rc == HO_OK ? ho_job_folds(arguments, fold, &asked.fold_count, err) : rc;
     rc = rc == HO_OK ? ho_lane_config_plan(&lane, &asked, plan, err) : rc;
     free(config);
     return rc;
@@ -109,6 +112,7 @@ static ho_status find_kelly(const char *folder, int fold, int seed, ho_env_confi
     return rc;
 }
 
+/* fold: of the plan */
 static ho_status replay(const ho_job_context *context, const ho_trial_plan *plan,
                         const char *folder, int fold, int seed, double cost_factor, unsigned want,
                         ho_backtest_result *out, ho_err *err)
@@ -119,10 +123,10 @@ static ho_status replay(const ho_job_context *context, const ho_trial_plan *plan
     int agent_fold = plan->agent_folds == 1 ? 0 : fold;
     ho_env_config env = plan->lane[agent_fold * plan->seeds + seed].env;
     uint8_t *actions = malloc(count + 1);
-    snprintf(path, sizeof path, "%s/fold-%d-seed-%d.actions.zst", folder, fold, seed);
+    snprintf(path, sizeof path, "%s/fold-%d-seed-%d.actions.zst", folder, plan->fold[fold], seed);
     ho_status rc = actions ? read_actions(path, actions, count, err)
                            : ho_err_set(err, HO_ENOMEM, "out of memory for a job");
-    rc = rc == HO_OK ? find_kelly(folder, agent_fold, seed, &env, err) : rc;
+    rc = rc == HO_OK ? find_kelly(folder, plan->fold[agent_fold], seed, &env, err) : rc;
     if (rc == HO_OK) {
         ho_evaluation_scale_costs(&env, cost_factor);
         ho_backtest_request request = {.policy = HO_POLICY_ACTIONS,
@@ -231,7 +235,7 @@ static ho_status add_trades(const ho_job_context *context, const ho_trial_plan *
             replay(context, plan, text_of(arguments, "folder"), f, 0, 1.0, HO_WANT_TRADES, &r, err);
         for (int64_t i = 0; i < r.trade_count && rc == HO_OK && good; i++, total++) {
             const ho_trade *t = &r.trades[i];
-            const double value[] = {f,
+            const double value[] = {plan->fold[f],
                                     (double)context->bars->open_ns[t->entry_bar] * 1e-9,
                                     (double)context->bars->open_ns[t->exit_bar] * 1e-9,
                                     t->side,
@@ -266,11 +270,11 @@ ho_status ho_job_verify(const ho_job_context *context, const cJSON *arguments, h
     }
     for (int i = 0; i < n && rc == HO_OK; i++) {
         ho_scored_window *w = &reply->window[i];
-        w->fold = i / plan->seeds;
+        w->fold = plan->fold[i / plan->seeds];
         w->seed = i % plan->seeds;
         w->random_percentile = NAN;
         reply->window_count++;
-        rc = replay(context, plan, text_of(arguments, "folder"), w->fold, w->seed, 1.0,
+        rc = replay(context, plan, text_of(arguments, "folder"), i / plan->seeds, w->seed, 1.0,
                     HO_WANT_SESSIONS, &w->result, err);
     }
     rc = rc == HO_OK ? add_costs(context, plan, arguments, reply, err) : rc;
