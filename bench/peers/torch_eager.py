@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The reference workload in PyTorch eager, as a competent user writes it: environments vectorised
-over episodes, float32 throughout, one network, no Python loop over episodes.
+over episodes, one network, no Python loop over episodes; float32 throughout, or with --bf16 the
+networks under torch.autocast (its CPU rules: linear layers in bfloat16, losses in float32).
 
-    python3 torch_eager.py [--json] [--threads N] [--runs N] [--cpu-time]
+    python3 torch_eager.py [--json] [--threads N] [--runs N] [--cpu-time] [--bf16]
 
 collect: N episodes x 500 steps: online network, epsilon-greedy, the step (market orders, spread,
   fees, barriers, diversity ring, curiosity model), target network for the td error, transition
@@ -19,6 +20,11 @@ import torch
 
 F, P, A, BARS = 51, 9, 45, 200000
 clock = time.perf_counter
+bf16 = False
+
+
+def autocast():
+    return torch.autocast("cpu", dtype=torch.bfloat16, enabled=bf16)
 
 
 class Net(torch.nn.Module):
@@ -30,9 +36,12 @@ class Net(torch.nn.Module):
         self.act = torch.nn.LeakyReLU(0.01)
 
     def forward(self, x):
-        h = self.act(self.l2(self.act(self.l1(x))))
-        a = self.a2(self.act(self.a1(h)))
-        return self.v2(self.act(self.v1(h))) + a - a.mean(1, keepdim=True)
+        with autocast():
+            h = self.act(self.l2(self.act(self.l1(x))))
+            a = self.a2(self.act(self.a1(h)))
+            v = self.v2(self.act(self.v1(h)))
+        a = a.float()
+        return v.float() + a - a.mean(1, keepdim=True)
 
 
 class Market:
@@ -208,13 +217,15 @@ def backtest(market, net, windows=8, bars=500):
 
 
 def main():
-    global clock
+    global clock, bf16
     args = argparse.ArgumentParser()
     args.add_argument("--json", action="store_true")
     args.add_argument("--threads", type=int, default=0)
     args.add_argument("--runs", type=int, default=5)
     args.add_argument("--cpu-time", action="store_true")
+    args.add_argument("--bf16", action="store_true")
     args = args.parse_args()
+    bf16 = args.bf16
     if args.cpu_time:
         clock = time.process_time
     if args.threads:
@@ -222,16 +233,18 @@ def main():
     torch.manual_seed(0)
     market, net, target = Market(), Net(), Net()
 
+    precision = "bf16" if bf16 else "f32"
+
     def show(name, unit, result):
         median, best, seconds = result
         if args.json:
             print(json.dumps({"bench": "torch " + name, "unit": unit + "/s", "median": median,
                               "best": best, "seconds": seconds, "threads": torch.get_num_threads(),
-                              "torch": torch.__version__}), flush=True)
+                              "torch": torch.__version__, "precision": precision}), flush=True)
         else:
-            print("%-34s %12.4g %s/s median, %.4g best (%.3f s), torch %s, %d threads" % (
-                name, median, unit, best, seconds, torch.__version__, torch.get_num_threads()),
-                flush=True)
+            print("%-34s %12.4g %s/s median, %.4g best (%.3f s), torch %s, %s, %d threads" % (
+                name, median, unit, best, seconds, torch.__version__, precision,
+                torch.get_num_threads()), flush=True)
 
     epoch, memory = collect(market, net, target, 128)
     show("collect, 128 episodes", "experiences", timed(args.runs, 128 * 500, epoch))

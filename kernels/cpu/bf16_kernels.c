@@ -154,7 +154,7 @@ static inline vec finish(const ho_bf16_gemm *g, vec x, int32_t n)
 
 /* Writes one row of a tile: a whole one, or the `left` columns that B still has. */
 static inline __attribute__((always_inline)) void put_row(const ho_bf16_gemm *g, const vec *acc,
-                                                          int32_t m, int32_t n)
+                                                          const int vectors, int32_t m, int32_t n)
 {
     const int32_t left = g->N - n < HO_GEMM_COLUMNS ? g->N - n : HO_GEMM_COLUMNS;
     const int64_t at = m * g->c_row + n;
@@ -162,7 +162,7 @@ static inline __attribute__((always_inline)) void put_row(const ho_bf16_gemm *g,
         ho_bf16 edge[HO_GEMM_COLUMNS];
         ho_bf16 *out = left < HO_GEMM_COLUMNS ? edge : g->rounded + at;
 #pragma GCC unroll 16
-        for (int j = 0; j < VECTORS; j++) {
+        for (int j = 0; j < vectors; j++) {
             *(loose_half *)(out + j * LANES) =
                 (loose_half)round_vector(finish(g, acc[j], n + j * LANES));
         }
@@ -179,7 +179,7 @@ static inline __attribute__((always_inline)) void put_row(const ho_bf16_gemm *g,
     }
     float *out = left < HO_GEMM_COLUMNS ? edge : g->c + at;
 #pragma GCC unroll 16
-    for (int j = 0; j < VECTORS; j++) {
+    for (int j = 0; j < vectors; j++) {
         const vec x = g->accumulate ? acc[j] + load(out + j * LANES) : acc[j];
         *(loose_vec *)(out + j * LANES) = (loose_vec)finish(g, x, n + j * LANES);
     }
@@ -188,16 +188,16 @@ static inline __attribute__((always_inline)) void put_row(const ho_bf16_gemm *g,
     }
 }
 
-/* One tile of `rows` x 32, rows a constant after inlining. */
+/* One tile of `rows` x `vectors`, both constants after inlining. */
 static inline __attribute__((always_inline)) void tile(const ho_bf16_gemm *g, const int rows,
-                                                       int32_t m, int32_t n)
+                                                       const int vectors, int32_t m, int32_t n)
 {
     const ho_bf16_pair *a = g->a + m * g->a_row;
     const ho_bf16_pair *b = g->b + (int64_t)(n / HO_GEMM_COLUMNS) * g->b_panel;
     vec acc[TILE_ROWS][VECTORS];
     const uint32_t mode = flush_begin();
     for (int i = 0; i < rows; i++) {
-        for (int j = 0; j < VECTORS; j++) {
+        for (int j = 0; j < vectors; j++) {
             acc[i][j] = (vec){0};
         }
     }
@@ -206,14 +206,14 @@ static inline __attribute__((always_inline)) void tile(const ho_bf16_gemm *g, co
         const ho_bf16_pair *bk = b + k * g->b_row;
         bits bv[VECTORS];
 #pragma GCC unroll 16
-        for (int j = 0; j < VECTORS; j++) {
+        for (int j = 0; j < vectors; j++) {
             bv[j] = (bits)(*(const loose_bits *)(bk + j * LANES));
         }
 #pragma GCC unroll 16
         for (int i = 0; i < rows; i++) {
             const ho_bf16_pair x = ak[i * g->a_row];
 #pragma GCC unroll 16
-            for (int j = 0; j < VECTORS; j++) {
+            for (int j = 0; j < vectors; j++) {
                 acc[i][j] = step(acc[i][j], x, bv[j]);
             }
         }
@@ -221,29 +221,40 @@ static inline __attribute__((always_inline)) void tile(const ho_bf16_gemm *g, co
 #pragma GCC unroll 16
     for (int i = 0; i < rows; i++) {
 #pragma GCC unroll 16
-        for (int j = 0; j < VECTORS; j++) {
+        for (int j = 0; j < vectors; j++) {
             SETTLE(acc[i][j]);
         }
     }
     flush_end(mode);
 #pragma GCC unroll 16
     for (int i = 0; i < rows; i++) {
-        put_row(g, acc[i], m + i, n);
+        put_row(g, acc[i], vectors, m + i, n);
+    }
+}
+
+/* The rows of one panel. */
+static inline __attribute__((always_inline)) void panel(const ho_bf16_gemm *g, const int vectors,
+                                                        int32_t n)
+{
+    int32_t m = 0;
+    for (; m + TILE_ROWS <= g->M; m += TILE_ROWS) {
+        tile(g, TILE_ROWS, vectors, m, n);
+    }
+    for (; TILE_ROWS > 4 && m + 4 <= g->M; m += 4) {
+        tile(g, TILE_ROWS > 4 ? 4 : 1, vectors, m, n);
+    }
+    for (; m < g->M; m++) {
+        tile(g, 1, vectors, m, n);
     }
 }
 
 static void gemm(const ho_bf16_gemm *g)
 {
     for (int32_t n = 0; n < g->N; n += HO_GEMM_COLUMNS) {
-        int32_t m = 0;
-        for (; m + TILE_ROWS <= g->M; m += TILE_ROWS) {
-            tile(g, TILE_ROWS, m, n);
-        }
-        for (; TILE_ROWS > 4 && m + 4 <= g->M; m += 4) {
-            tile(g, TILE_ROWS > 4 ? 4 : 1, m, n);
-        }
-        for (; m < g->M; m++) {
-            tile(g, 1, m, n);
+        if (g->N - n <= HO_GEMM_COLUMNS / 2) { /* a last panel that is half empty */
+            panel(g, VECTORS / 2, n);
+        } else {
+            panel(g, VECTORS, n);
         }
     }
 }

@@ -77,6 +77,30 @@ static void gather(const ho_work *w, ho_learn_block *b, const int32_t *index, in
     }
 }
 
+/* b->target of rows [first, first + n), n <= HO_NEXT_ROWS. */
+static void evaluate_next(const ho_work *w, ho_learn_block *b, const ho_net_pack *online,
+                          const ho_net_pack *target, int32_t first, int32_t n)
+{
+    const ho_net_layout *net = &w->shape->net;
+    const ho_agent_config *agent = &w->lane->config.agent;
+    const float v_max = (float)agent->v_max;
+    const float *x = b->x_next + (int64_t)first * b->online.x_row;
+    ho_net_rows *selector = &b->other;
+    ho_net_forward(net, target, x, n, HO_NET_BOTH, &b->other);
+    ho_dqn_values(net, n, v_max, &b->other);
+    if (agent->double_q) {
+        selector = &b->selector;
+        if (net->atoms > 1) {
+            ho_net_forward(net, online, x, n, HO_NET_BOTH, selector);
+            ho_dqn_values(net, n, v_max, selector);
+        } else { /* it only chooses: the best advantage is the best value */
+            ho_net_forward(net, online, x, n, HO_NET_MAIN, selector);
+        }
+    }
+    ho_dqn_targets(net, n, v_max, b->reward + first, b->discount + first, selector, &b->other,
+                   b->target + (int64_t)first * net->atoms);
+}
+
 /* Targets, values and losses of the block; with deltas, its gradient as well. batch: rows the loss
  * is the mean over. */
 static void evaluate(const ho_work *w, ho_learn_block *b, const ho_net_pack *online,
@@ -86,19 +110,10 @@ static void evaluate(const ho_work *w, ho_learn_block *b, const ho_net_pack *onl
     const ho_net_layout *net = &w->shape->net;
     const ho_agent_config *agent = &w->lane->config.agent;
     const float v_max = (float)agent->v_max;
-    ho_net_rows *selector = &b->other;
-    ho_net_forward(net, target, b->x_next, n, HO_NET_BOTH, &b->other);
-    ho_dqn_values(net, n, v_max, &b->other);
-    if (agent->double_q) {
-        selector = &b->selector;
-        if (net->atoms > 1) {
-            ho_net_forward(net, online, b->x_next, n, HO_NET_BOTH, selector);
-            ho_dqn_values(net, n, v_max, selector);
-        } else { /* it only chooses: the best advantage is the best value */
-            ho_net_forward(net, online, b->x_next, n, HO_NET_MAIN, selector);
-        }
+    for (int32_t first = 0; first < n; first += HO_NEXT_ROWS) {
+        evaluate_next(w, b, online, target, first,
+                      n - first < HO_NEXT_ROWS ? n - first : HO_NEXT_ROWS);
     }
-    ho_dqn_targets(net, n, v_max, b->reward, b->discount, selector, &b->other, b->target);
     ho_net_forward(net, online, b->x, n, HO_NET_BOTH, &b->online);
     ho_dqn_values(net, n, v_max, &b->online);
     const ho_dqn_loss_spec spec = {batch, (float)agent->huber_delta, v_max};
@@ -167,12 +182,13 @@ static void greedy_next(const ho_work *w, ho_learn_block *b, const ho_net_pack *
     }
 }
 
-/* td errors from the values that collection kept: one pass of the target network is left. */
+/* td errors from the values that collection kept: one pass of the target network is left.
+ * n <= HO_NEXT_ROWS. */
 static void kept_td(const ho_work *w, ho_learn_block *b, const ho_net_pack *online,
                     const ho_net_pack *target, const int32_t *position, int32_t n)
 {
     const ho_branches *branches = &w->shape->net.branches;
-    uint8_t greedy[HO_LEARN_ROWS_MAX];
+    uint8_t greedy[HO_NEXT_ROWS];
     ho_net_forward(&w->shape->net, target, b->x_next, n, HO_NET_BOTH, &b->other);
     ho_dqn_values(&w->shape->net, n, 0.0f, &b->other);
     if (w->lane->config.agent.double_q) {
@@ -214,12 +230,12 @@ static void first_priorities(ho_work *w)
     }
     ho_net_pack_fill(&w->scratch->online, &s->net, w->lane->online, NULL);
     ho_net_pack_fill(&w->scratch->target, &s->net, w->lane->target, NULL);
-    const int32_t stride = s->learn_rows * s->learn_blocks;
+    const int32_t block = s->keeps_q ? HO_NEXT_ROWS : s->learn_rows;
 #pragma omp parallel for schedule(dynamic, 1) num_threads(w->threads)
     for (int32_t k = 0; k < s->learn_blocks; k++) { /* a block of scratch each */
         ho_learn_block *b = &w->scratch->learn[k];
-        for (int32_t first = k * s->learn_rows; first < count; first += stride) {
-            const int32_t rows = count - first < s->learn_rows ? count - first : s->learn_rows;
+        for (int32_t first = k * block; first < count; first += block * s->learn_blocks) {
+            const int32_t rows = count - first < block ? count - first : block;
             load_rollout(w, b, position + first, rows);
             if (s->keeps_q) {
                 kept_td(w, b, &w->scratch->online, &w->scratch->target, position + first, rows);

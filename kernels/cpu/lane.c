@@ -160,8 +160,8 @@ static void carve_learn(const ho_lane_shape *s, ho_learn_block *b, ho_carve *car
     b->gradient = ho_carve_take(carve, (size_t)s->net.size, sizeof(float));
     if (s->key.algorithm == HO_DQN) {
         b->x_next = ho_carve_take(carve, rows * (size_t)b->online.x_row, sizeof(float));
-        ho_net_rows_carve(&b->selector, &s->net, s->learn_rows, 0, carve);
-        ho_net_rows_carve(&b->other, &s->net, s->learn_rows, 0, carve);
+        ho_net_rows_carve(&b->selector, &s->net, HO_NEXT_ROWS, 0, carve);
+        ho_net_rows_carve(&b->other, &s->net, HO_NEXT_ROWS, 0, carve);
         b->target = ho_carve_take(carve, rows * (size_t)s->net.atoms, sizeof(float));
         b->reward = ho_carve_take(carve, rows, sizeof(float));
         b->discount = ho_carve_take(carve, rows, sizeof(float));

@@ -26,6 +26,7 @@ extern "C" {
 enum {
     HO_SLOT_BLOCK = 32,      /* episode slots advanced together */
     HO_LEARN_ROWS_MAX = 512, /* rows of a learn block */
+    HO_NEXT_ROWS = 64,       /* of them, next states evaluated together: they stay in the cache */
     HO_CHUNK = 8192,         /* parameters reduced and stepped together */
 };
 
@@ -133,7 +134,7 @@ typedef struct ho_collect_block {
 typedef struct ho_learn_block {
     float *x, *x_next;           /* [learn_rows, x_row] */
     ho_net_rows online;          /* with deltas */
-    ho_net_rows selector, other; /* of the next states, forward only; DQN */
+    ho_net_rows selector, other; /* [HO_NEXT_ROWS] of the next states, forward only; DQN */
     float *target;               /* [learn_rows, atoms] */
     float *reward, *discount;    /* [learn_rows] */
     int32_t *next;   /* [learn_rows] rollout position of the next state; -1: the episode ended */

@@ -35,15 +35,15 @@ static inline void store(ho_real *p, vec x)
     *(loose *)p = (loose)x;
 }
 
-/* One tile of `rows` x 32, rows a constant after inlining. */
-static inline __attribute__((always_inline)) void tile(const ho_gemm *g, const int rows, int32_t m,
-                                                       int32_t n)
+/* One tile of `rows` x `vectors`, both constants after inlining. */
+static inline __attribute__((always_inline)) void tile(const ho_gemm *g, const int rows,
+                                                       const int vectors, int32_t m, int32_t n)
 {
     const ho_real *a = g->a + m * g->a_row;
     const ho_real *b = g->b + (int64_t)(n / HO_GEMM_COLUMNS) * g->b_panel;
     vec acc[TILE_ROWS][VECTORS];
     for (int i = 0; i < rows; i++) {
-        for (int j = 0; j < VECTORS; j++) {
+        for (int j = 0; j < vectors; j++) {
             acc[i][j] = (vec){0};
         }
     }
@@ -52,14 +52,14 @@ static inline __attribute__((always_inline)) void tile(const ho_gemm *g, const i
         const ho_real *bk = b + k * g->b_row;
         vec bv[VECTORS];
 #pragma GCC unroll 16
-        for (int j = 0; j < VECTORS; j++) {
+        for (int j = 0; j < vectors; j++) {
             bv[j] = load(bk + j * LANES);
         }
 #pragma GCC unroll 16
         for (int i = 0; i < rows; i++) {
             const ho_real x = ak[i * g->a_row];
 #pragma GCC unroll 16
-            for (int j = 0; j < VECTORS; j++) {
+            for (int j = 0; j < vectors; j++) {
                 acc[i][j] += x * bv[j];
             }
         }
@@ -75,7 +75,7 @@ static inline __attribute__((always_inline)) void tile(const ho_gemm *g, const i
         }
         ho_real *out = left < HO_GEMM_COLUMNS ? edge : c;
 #pragma GCC unroll 16
-        for (int j = 0; j < VECTORS; j++) {
+        for (int j = 0; j < vectors; j++) {
             vec x = acc[i][j];
             if (g->accumulate) {
                 x += load(out + j * LANES);
@@ -96,19 +96,30 @@ static inline __attribute__((always_inline)) void tile(const ho_gemm *g, const i
     }
 }
 
+/* The rows of one panel. */
+static inline __attribute__((always_inline)) void panel(const ho_gemm *g, const int vectors,
+                                                        int32_t n)
+{
+    int32_t m = 0;
+    for (; m + TILE_ROWS <= g->M; m += TILE_ROWS) {
+        tile(g, TILE_ROWS, vectors, m, n);
+    }
+    if (TILE_ROWS > 4 && m + 4 <= g->M) {
+        tile(g, TILE_ROWS > 4 ? 4 : 1, vectors, m, n);
+        m += 4;
+    }
+    for (; m < g->M; m++) {
+        tile(g, 1, vectors, m, n);
+    }
+}
+
 static void gemm(const ho_gemm *g)
 {
     for (int32_t n = 0; n < g->N; n += HO_GEMM_COLUMNS) {
-        int32_t m = 0;
-        for (; m + TILE_ROWS <= g->M; m += TILE_ROWS) {
-            tile(g, TILE_ROWS, m, n);
-        }
-        if (TILE_ROWS > 4 && m + 4 <= g->M) {
-            tile(g, TILE_ROWS > 4 ? 4 : 1, m, n);
-            m += 4;
-        }
-        for (; m < g->M; m++) {
-            tile(g, 1, m, n);
+        if (g->N - n <= HO_GEMM_COLUMNS / 2) { /* a last panel that is half empty */
+            panel(g, VECTORS / 2, n);
+        } else {
+            panel(g, VECTORS, n);
         }
     }
 }
