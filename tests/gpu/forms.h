@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The forms of DQN that GPU tests run over: each part alone, and combinations. */
+ * The forms of agents that GPU tests run over: each part alone, and combinations. */
 #ifndef HO_TEST_GPU_FORMS_H
 #define HO_TEST_GPU_FORMS_H
 
@@ -12,6 +12,7 @@ typedef struct form {
     int n_step; /* 0: the default */
     int mse;
     double count_bonus;
+    int ppo, separate, curiosity; /* branching: PPO's 5 + 3 + 3 heads */
     int sample; /* of the forms that stand for all where time is short: under the emulator */
 } form;
 
@@ -53,10 +54,33 @@ static const form forms[] = {
 };
 enum { FORMS = sizeof forms / sizeof forms[0] };
 
+/* Without what makes a form of DQN. */
+static const form ppo_forms[] = {
+    {.name = "ppo", .ppo = 1},
+    {.name = "ppo separate", .ppo = 1, .separate = 1},
+    {.name = "ppo exposure5 bf16", .ppo = 1, .exposure5 = 1, .bf16 = 1, .sample = 1},
+    {.name = "ppo factored separate, curiosity",
+     .ppo = 1,
+     .branching = 1,
+     .separate = 1,
+     .curiosity = 1,
+     .sample = 1},
+    {.name = "ppo factored separate bf16", .ppo = 1, .branching = 1, .separate = 1, .bf16 = 1},
+};
+enum { PPO_FORMS = sizeof ppo_forms / sizeof ppo_forms[0], ALL_FORMS = FORMS + PPO_FORMS };
+
+static inline const form *form_at(int i)
+{
+    return i < FORMS ? &forms[i] : &ppo_forms[i - FORMS];
+}
+
 static inline void form_key(const form *f, ho_cohort_key *key)
 {
     key->dueling = !f->plain;
-    key->branching = f->branching;
+    key->branching = f->branching && !f->ppo;
+    key->ppo_factored = f->branching && f->ppo;
+    key->ppo_separate = f->separate;
+    key->curiosity = f->curiosity;
     key->noisy = f->noisy;
     key->atoms = f->atoms;
     key->replay = f->replay;

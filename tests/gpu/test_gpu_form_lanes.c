@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Lanes of every form of DQN on the GPU: what decides their bits and what must not, one lane's NaN,
- * guard zones, weights and checkpoints in and out. The portable path, which all forms run on. */
+ * Lanes of every form of agent on the GPU: what decides their bits and what must not, one lane's
+ * NaN, guard zones, weights and checkpoints in and out. The portable path, which all forms run on.
+ */
 #include <stdlib.h>
 
 #include "check.h"
@@ -15,22 +16,22 @@ static world *open_world(void)
     ho_backend_options options = ho_backend_defaults();
     options.kind = HO_BACKEND_CUDA;
     options.force_portable = 1;
-    return world_new_on(WORLD_SIGNAL, BARS, 4, WORLD_FEATURES, &options);
+    return world_new_on(WORLD_SIGNAL, BARS, 4, HO_CURIOSITY_FEATURES, &options);
 }
 
 /* A ring that is smaller than two epochs, so that it wraps. */
 static ho_cohort_key key_of(const world *w, const form *f)
 {
-    ho_cohort_key key = world_key(w, HO_DQN);
+    ho_cohort_key key = world_key(w, f->ppo ? HO_PPO : HO_DQN);
     form_key(f, &key);
     key.hidden1 = gpu_size(40, 20);
     key.hidden2 = gpu_size(48, 17);
     key.head = gpu_size(20, 9);
     key.atoms = f->atoms > gpu_size(51, 11) ? gpu_size(51, 11) : f->atoms;
     key.batch = gpu_size(40, 18);
-    key.updates = gpu_size(30, 2);
+    key.updates = f->ppo ? 0 : gpu_size(30, 2);
     key.episodes = gpu_size(9, 4);
-    key.episode_length = gpu_size(30, 7);
+    key.episode_length = key.rollout = gpu_size(30, 7);
     key.replay_capacity = 5 * key.episodes * key.episode_length / 3;
     return key;
 }
@@ -43,6 +44,9 @@ static ho_lane_config lane_of(const world *w, const ho_cohort_key *key, const fo
     lane.agent.eps_start = 0.3;
     lane.agent.learn_start = 1;
     lane.agent.max_grad_norm = 0.05; /* the clip is at work: the norm's order matters */
+    lane.agent.target_kl = 0.0;      /* every update is taken */
+    lane.agent.curiosity_every = 1;
+    lane.env.curiosity_weight = f->curiosity ? 0.05 : 0.0;
     lane.env.diversity_penalty = 0.1;
     lane.env.reset_flags = 0;
     return lane;
@@ -90,8 +94,8 @@ static void one_lane_has_one_hash(void **state)
     (void)state;
     ho_epoch_stat stat[CROWD];
     world *w = open_world();
-    for (int i = 0; i < FORMS; i++) {
-        const form *f = &forms[i];
+    for (int i = 0; i < ALL_FORMS; i++) {
+        const form *f = form_at(i);
         if (!f->sample && gpu_size(0, 1)) {
             continue;
         }
@@ -112,7 +116,7 @@ static void one_lane_has_one_hash(void **state)
             }
             run(c, gpu_size(3, 2), stat);
             assert_int_equal(stat[slot].state, HO_LANE_ACTIVE);
-            assert_int_equal(stat[slot].updates, key.updates);
+            assert_int_equal(stat[slot].updates, ho_epoch_updates(&key));
             const uint64_t got = hash_of(c, slot);
             want = s == 0 ? got : want;
             if (got != want) {
@@ -131,8 +135,8 @@ static void resuming_in_another_slot_is_bit_identical(void **state)
     ho_err err;
     ho_epoch_stat stat[3];
     world *w = open_world();
-    for (int i = 0; i < FORMS; i++) {
-        const form *f = &forms[i];
+    for (int i = 0; i < ALL_FORMS; i++) {
+        const form *f = form_at(i);
         if (!f->sample && gpu_size(0, 1)) {
             continue;
         }
@@ -166,8 +170,8 @@ static void one_lane_driven_to_nan_leaves_the_others_equal(void **state)
     ho_err err;
     ho_epoch_stat stat[LANES];
     world *w = open_world();
-    for (int i = 0; i < FORMS; i++) {
-        const form *f = &forms[i];
+    for (int i = 0; i < ALL_FORMS; i++) {
+        const form *f = form_at(i);
         if (!f->sample && gpu_size(0, 1)) {
             continue;
         }
@@ -224,8 +228,8 @@ static void weights_travel_whole(void **state)
     ho_err err;
     ho_epoch_stat stat[3];
     world *w = open_world();
-    for (int i = 0; i < FORMS; i++) {
-        const form *f = &forms[i];
+    for (int i = 0; i < ALL_FORMS; i++) {
+        const form *f = form_at(i);
         if (!f->sample && gpu_size(0, 1)) {
             continue;
         }
@@ -250,8 +254,8 @@ static void weights_travel_whole(void **state)
         }
         assert_true((sigmas > 0) == (f->noisy != 0));
         run(c, 1, stat); /* and both go on */
-        assert_int_equal(stat[1].updates, key.updates);
-        assert_int_equal(stat[2].updates, key.updates);
+        assert_int_equal(stat[1].updates, ho_epoch_updates(&key));
+        assert_int_equal(stat[2].updates, ho_epoch_updates(&key));
         ho_tensors_free(&a);
         ho_tensors_free(&b);
         ho_tensors_free(&copied);
@@ -267,23 +271,23 @@ static void a_short_run_of_every_form(void **state)
     ho_err err;
     ho_epoch_stat stat[2];
     world *w = open_world();
-    for (int i = 0; i < FORMS; i++) {
-        const form *f = &forms[i];
+    for (int i = 0; i < ALL_FORMS; i++) {
+        const form *f = form_at(i);
         if (!f->sample && gpu_size(0, 1)) {
             continue;
         }
         ho_backtest_result r[2];
         ho_cohort_key key = key_of(w, f);
         key.batch = 33;
-        key.episode_length = 6;
-        key.updates = 2;
+        key.episode_length = key.rollout = 6;
+        key.updates = f->ppo ? 0 : 2;
         key.replay_capacity = 35;
         ho_cohort *c = open_cohort(w, &key, 2);
         const ho_lane_config lane = lane_of(w, &key, f, 1);
         start(c, 1, &lane);
         run(c, 2, stat);
         assert_int_equal(stat[0].state, HO_LANE_FREE);
-        assert_int_equal(stat[1].updates, 2);
+        assert_int_equal(stat[1].updates, ho_epoch_updates(&key));
         const ho_backtest_request request[2] = {
             {.policy = HO_POLICY_GREEDY, .slots = {1}, .slot_count = 1, .window = {0, 12}},
             {.policy = HO_POLICY_VOTE, .slots = {1, 1}, .slot_count = 2, .window = {9, 15}}};
