@@ -88,6 +88,21 @@ class Faults(harness.SystemTest):
         self.assertEveryTrialEndedOnce(12)
         self.assertNoWorkers([victim])
 
+    # optuna 3478: reports do not slow training down, since nothing waits for them
+    def test_a_stopped_coordinator_does_not_hold_up_training(self):
+        self.write(study_text(trials=1, epochs=100).replace("episodes = 4", "episodes = 16"))
+        run = self.start("run", "t.toml", "--log-level", "info")
+        self.until(lambda: self.one("SELECT count(*) FROM report") >= 1, "a report", run)
+        self.kill(run.pid, signal.SIGSTOP)
+        stored = self.one("SELECT count(*) FROM report")
+        self.until(lambda: "finished trial=0" in self.log(), "the worker trains to the end")
+        self.assertEqual(self.one("SELECT count(*) FROM report"), stored)  # it was stopped all the while
+        self.kill(run.pid, signal.SIGCONT)
+        self.wait(run)
+        self.assertEveryTrialEndedOnce(1)
+        self.assertEqual(self.query("SELECT count(*), min(epoch), max(epoch) FROM epoch_stat"), [(100, 1, 100)])
+        self.assertEqual(self.one("SELECT attempt FROM trial"), 1)
+
     # optuna 820: many processes at once do not find the database locked
     def test_readers_at_any_time_never_hold_up_the_run(self):
         self.write(study_text(trials=10, epochs=6))
