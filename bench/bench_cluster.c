@@ -6,7 +6,6 @@
  * HYPEROPT is the program. Each of the WORKERS (1000) trains one trial at a time, reports every
  * REPORT_S (1) seconds, delivers after ten reports and asks for the next. Measured for SECONDS (30)
  * once all have joined. */
-#include <czmq.h>
 #include <fcntl.h>
 #include <math.h>
 #include <signal.h>
@@ -20,21 +19,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "study/wire.h"
+#include "simulated.h"
 
-enum { TRIAL_REPORTS = 10, SESSIONS = 260, FOLDS = 4, REPLIES_MAX = 4000000 };
-
-typedef struct sim {
-    zsock_t *socket;
-    int64_t trial, next_ns, sent_ns; /* sent_ns: when the result went out; 0: none waits */
-    int32_t attempt, epoch;
-    bool joined, began;
-} sim;
+enum { SESSIONS = 260, FOLDS = 4, REPLIES_MAX = 4000000 };
 
 typedef struct bench {
     int count, joined;
     int64_t report_ns;
-    sim *worker;
+    sim_worker *worker;
     zmq_pollitem_t *item;
     double *reply_ms;
     int64_t replies, reports;
@@ -48,190 +40,68 @@ static void die(const char *what)
     _exit(1); /* czmq would list each socket */
 }
 
-static int64_t now_ns(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 /* ---- messages ------------------------------------------------------------------------------- */
 
-static int64_t say(bench *b, sim *w, const ho_message *m)
-{
-    ho_frames frames;
-    ho_err err = {0};
-    int64_t bytes = 0;
-    if (ho_wire_encode(m, &frames, &err) != HO_OK) {
-        die(err.text);
-    }
-    for (int i = 0; i < frames.count; i++) {
-        bytes += (int64_t)frames.frame[i].size;
-        (void)zmq_send(zsock_resolve(w->socket), frames.frame[i].data, frames.frame[i].size,
-                       ZMQ_DONTWAIT | (i + 1 < frames.count ? ZMQ_SNDMORE : 0));
-    }
-    ho_frames_clear(&frames);
-    b->bytes_out += bytes;
-    return bytes;
-}
-
-static void say_hello(bench *b, sim *w, int i)
-{
-    ho_message m = ho_message_make(HO_MSG_HELLO);
-    (void)snprintf(m.hello.name, sizeof m.hello.name, "sim-%d", i);
-    (void)snprintf(m.hello.uuid, sizeof m.hello.uuid, "%032d", i);
-    (void)snprintf(m.hello.host, sizeof m.hello.host, "bench");
-    m.hello.pid = i + 1;
-    m.hello.lanes = 8;
-    (void)say(b, w, &m);
-}
-
-static void say_ready(bench *b, sim *w)
-{
-    ho_message m = ho_message_make(HO_MSG_READY);
-    m.ready.slots = 1;
-    m.ready.lanes = 8;
-    (void)say(b, w, &m);
-}
-
-static void say_report(bench *b, sim *w)
-{
-    ho_message m = ho_message_make(HO_MSG_REPORT);
-    m.trial = w->trial;
-    m.attempt = w->attempt;
-    m.report.epoch = ++w->epoch;
-    m.report.stat.epoch = w->epoch;
-    m.report.scored = true;
-    m.report.value_count = 1;
-    m.report.value[0] = sin((double)w->epoch);
-    m.report.parent = -1;
-    b->report_bytes = say(b, w, &m);
-    b->reports++;
-}
-
-static void say_result(bench *b, sim *w)
-{
-    static double returns[SESSIONS];
-    static int32_t id[SESSIONS];
-    static ho_scored_window window[FOLDS];
-    ho_message m = ho_message_make(HO_MSG_RESULT);
-    memset(window, 0, sizeof window);
-    for (int f = 0; f < FOLDS; f++) {
-        window[f].fold = f;
-        window[f].random_percentile = NAN;
-        window[f].result.initial_capital = 1e6;
-        window[f].result.sessions = SESSIONS;
-        window[f].result.session_return = returns;
-        window[f].result.session_id = id;
-    }
-    for (int i = 0; i < SESSIONS; i++) {
-        returns[i] = 0.01 * sin(i + (double)w->trial);
-        id[i] = i;
-    }
-    m.trial = w->trial;
-    m.attempt = w->attempt;
-    m.result.epochs = w->epoch;
-    m.result.train_s = TRIAL_REPORTS;
-    m.result.window_count = FOLDS;
-    m.result.window = window;
-    b->result_bytes = say(b, w, &m);
-    w->sent_ns = now_ns();
-}
-
-static void take(bench *b, sim *w, const ho_message *m, int64_t bytes)
+static void take(bench *b, sim_worker *w, const ho_message *m, int64_t bytes)
 {
     if (m->type == HO_MSG_STUDY) {
         b->study_bytes = bytes;
         b->joined += !w->joined;
         w->joined = true;
-        say_ready(b, w);
+        b->bytes_out += sim_ready(w);
     } else if (m->type == HO_MSG_TRIALS && m->trials.count > 0) {
         b->lease_bytes = bytes;
         w->trial = m->trials.order[0].trial;
         w->attempt = m->trials.order[0].attempt;
-        w->epoch = w->began ? 0 : rand() % TRIAL_REPORTS; /* out of step from the start */
+        w->epoch = w->began ? 0 : rand() % SIM_TRIAL_REPORTS; /* out of step from the start */
         w->began = true;
-        w->next_ns = now_ns() + (int64_t)((double)b->report_ns * rand() / RAND_MAX);
+        w->next_ns = sim_clock_ns() + (int64_t)((double)b->report_ns * rand() / RAND_MAX);
     } else if (m->type == HO_MSG_PING) {
-        ho_message pong = ho_message_make(HO_MSG_PONG);
-        pong.pong.sequence = m->ping.sequence;
-        (void)say(b, w, &pong);
+        b->bytes_out += sim_pong(w, m->ping.sequence);
     } else if (m->type == HO_MSG_ACK && w->sent_ns > 0) {
         if (b->replies < REPLIES_MAX) {
-            b->reply_ms[b->replies++] = (double)(now_ns() - w->sent_ns) * 1e-6;
+            b->reply_ms[b->replies++] = (double)(sim_clock_ns() - w->sent_ns) * 1e-6;
         }
         w->sent_ns = 0;
         w->trial = -1;
-        say_ready(b, w);
+        b->bytes_out += sim_ready(w);
     } else if (m->type == HO_MSG_REFUSE) {
         die(m->refuse.reason);
     }
 }
 
-static void hear(bench *b, sim *w)
+static void hear(bench *b, sim_worker *w)
 {
-    ho_frame frame[HO_WIRE_FRAMES_MAX];
     ho_message m;
-    zmsg_t *message = zmsg_recv(w->socket);
-    int count = 0;
     int64_t bytes = 0;
-    if (!message) {
-        return;
-    }
-    for (zframe_t *f = zmsg_first(message); f && count < HO_WIRE_FRAMES_MAX;
-         f = zmsg_next(message)) {
-        frame[count++] = (ho_frame){zframe_data(f), zframe_size(f)};
-        bytes += (int64_t)zframe_size(f);
-    }
+    bool read = sim_receive(w, &m, &bytes);
     b->bytes_in += bytes;
-    if (ho_wire_decode(frame, count, &m, NULL) == HO_OK) {
+    if (read) {
         take(b, w, &m, bytes);
         ho_message_clear(&m);
     }
-    zmsg_destroy(&message);
 }
 
 static void turn(bench *b)
 {
     (void)zmq_poll(b->item, b->count, 5);
     for (int i = 0; i < b->count; i++) {
-        sim *w = &b->worker[i];
+        sim_worker *w = &b->worker[i];
         if (b->item[i].revents & ZMQ_POLLIN) {
             hear(b, w);
         }
-        if (w->trial >= 0 && w->sent_ns == 0 && now_ns() >= w->next_ns) {
+        if (w->trial >= 0 && w->sent_ns == 0 && sim_clock_ns() >= w->next_ns) {
             w->next_ns += b->report_ns;
-            say_report(b, w);
-            if (w->epoch == TRIAL_REPORTS) {
-                say_result(b, w);
+            b->bytes_out += b->report_bytes = sim_report(w);
+            b->reports++;
+            if (w->epoch == SIM_TRIAL_REPORTS) {
+                b->bytes_out += b->result_bytes = sim_result(w, FOLDS, SESSIONS);
             }
         }
     }
 }
 
 /* ---- the coordinator ------------------------------------------------------------------------ */
-
-static void write_study(void)
-{
-    FILE *file = fopen("bars.csv", "w");
-    (void)fprintf(file, "time,open,high,low,close,volume\n");
-    for (int i = 0; i < 6000; i++) {
-        double price = 100.0 + 5.0 * sin(i * 0.01);
-        (void)fprintf(file, "%lld,%.4f,%.4f,%.4f,%.4f,1000\n", 1600000000ll + 3600ll * i, price,
-                      price + 0.1, price - 0.1, price + 0.05);
-    }
-    (void)fclose(file);
-    file = fopen("bench.toml", "w");
-    (void)fprintf(
-        file,
-        "[study]\nname = \"bench\"\ntrials = 10000000\n[data]\npath = \"bars.csv\"\n"
-        "[folds]\ncount = %d\n[sampler]\nkind = \"random\"\n[pruner]\nkind = \"none\"\n"
-        "[search]\n\"dqn.learning_rate\" = { float = [1e-5, 3e-3], log = true }\n"
-        "\"dqn.gamma\" = { float = [0.9, 0.999] }\n\"dqn.tau\" = { float = [0.001, 0.1] }\n"
-        "\"barriers.stop_loss\" = { float = [10, 80] }\n",
-        FOLDS);
-    (void)fclose(file);
-}
 
 static pid_t start(const char *program)
 {
@@ -353,7 +223,7 @@ static void print(const bench *b, double seconds, double join_s, double cpu_s, d
         b->count, median, p99, worst);
     (void)printf("cluster  workers=%d  database %.1f kB a trial (%d reports, %d folds, %d sessions "
                  "each)\n",
-                 b->count, kb_trial, TRIAL_REPORTS, FOLDS, SESSIONS);
+                 b->count, kb_trial, SIM_TRIAL_REPORTS, FOLDS, SESSIONS);
     (void)printf(
         "cluster  workers=%d  messages, bytes: study %lld, lease %lld, report %lld, result "
         "%lld; to the coordinator %.1f kB/s, from it %.1f kB/s\n",
@@ -373,7 +243,7 @@ static void print(const bench *b, double seconds, double join_s, double cpu_s, d
 static void simulate(bench *b, pid_t coordinator, const char *endpoint, double wanted_s)
 {
     double cpu0 = 0, cpu1 = 0, memory_mb = 0;
-    int64_t begin = now_ns();
+    int64_t begin = sim_clock_ns();
     for (int i = 0; i < b->count; i++) {
         b->worker[i].socket = zsock_new_dealer(endpoint);
         if (!b->worker[i].socket) {
@@ -383,27 +253,27 @@ static void simulate(bench *b, pid_t coordinator, const char *endpoint, double w
         b->worker[i].trial = -1;
         b->item[i] =
             (zmq_pollitem_t){.socket = zsock_resolve(b->worker[i].socket), .events = ZMQ_POLLIN};
-        say_hello(b, &b->worker[i], i);
+        b->bytes_out += sim_hello(&b->worker[i], i);
     }
-    while (b->joined < b->count && now_ns() - begin < 300 * INT64_C(1000000000)) {
+    while (b->joined < b->count && sim_clock_ns() - begin < 300 * INT64_C(1000000000)) {
         turn(b);
     }
     if (b->joined < b->count) {
         die("not all workers could join");
     }
-    double join_s = (double)(now_ns() - begin) * 1e-9;
-    for (int64_t settle = now_ns(); now_ns() - settle < 2 * b->report_ns;) {
+    double join_s = (double)(sim_clock_ns() - begin) * 1e-9;
+    for (int64_t settle = sim_clock_ns(); sim_clock_ns() - settle < 2 * b->report_ns;) {
         turn(b);
     }
     b->replies = b->reports = b->bytes_in = b->bytes_out = 0;
     double db0 = database_mb();
     double own0 = own_cpu_s();
     usage_of(coordinator, &cpu0, &memory_mb);
-    begin = now_ns();
-    while ((double)(now_ns() - begin) * 1e-9 < wanted_s) {
+    begin = sim_clock_ns();
+    while ((double)(sim_clock_ns() - begin) * 1e-9 < wanted_s) {
         turn(b);
     }
-    double seconds = (double)(now_ns() - begin) * 1e-9;
+    double seconds = (double)(sim_clock_ns() - begin) * 1e-9;
     usage_of(coordinator, &cpu1, &memory_mb);
     double db1 = database_mb();
     if (b->replies == 0) {
@@ -439,13 +309,13 @@ int main(int argc, char **argv)
     zsys_handler_set(NULL);
     zsys_set_max_sockets(0);
     b.report_ns = (int64_t)(report_s * 1e9);
-    b.worker = (sim *)calloc((size_t)b.count, sizeof *b.worker);
+    b.worker = (sim_worker *)calloc((size_t)b.count, sizeof *b.worker);
     b.item = (zmq_pollitem_t *)calloc((size_t)b.count, sizeof *b.item);
     b.reply_ms = (double *)calloc(REPLIES_MAX, sizeof *b.reply_ms);
     if (!b.worker || !b.item || !b.reply_ms) {
         die("out of memory");
     }
-    write_study();
+    sim_write_study(".", 6000, FOLDS);
     pid_t coordinator = start(program);
     find_endpoint(coordinator, endpoint, sizeof endpoint);
     simulate(&b, coordinator, endpoint, seconds);

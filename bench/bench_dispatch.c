@@ -3,7 +3,6 @@
  *     bench_dispatch trials [N]        N random trials through dispatch and store, no sockets
  *     bench_dispatch workers [N] [S]   N simulated workers over ipc for S seconds: each reports
  * every second and delivers a trial now and then; replies are timed */
-#include <czmq.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -13,8 +12,9 @@
 
 #include "coordinator/search_options.h"
 #include "coordinator/server.h"
+#include "simulated.h"
 
-enum { TRIAL_REPORTS = 10, SESSIONS = 30 };
+enum { SESSIONS = 30, BARS = 3000, FOLDS = 3 };
 
 static void must(ho_status rc, const ho_err *err, const char *what)
 {
@@ -29,31 +29,14 @@ static double seconds_since(int64_t start_ns)
     return (double)(ho_clock_ns() - start_ns) * 1e-9;
 }
 
-/* ---- a study on made bars ------------------------------------------------------------------- */
-
-static void write_study(const char *folder, char *path, size_t room)
+static double thread_cpu_s(void)
 {
-    char bars[128];
-    (void)snprintf(bars, sizeof bars, "%s/bars.csv", folder);
-    FILE *file = fopen(bars, "w");
-    (void)fprintf(file, "time,open,high,low,close,volume\n");
-    for (int i = 0; i < 3000; i++) {
-        double price = 100.0 + 5.0 * sin(i * 0.01);
-        (void)fprintf(file, "%lld,%.4f,%.4f,%.4f,%.4f,1000\n", 1600000000ll + 3600ll * i, price,
-                      price + 0.1, price - 0.1, price + 0.05);
-    }
-    (void)fclose(file);
-    (void)snprintf(path, room, "%s/bench.toml", folder);
-    file = fopen(path, "w");
-    (void)fprintf(
-        file, "[study]\nname = \"bench\"\ntrials = 10000000\n[data]\npath = "
-              "\"bars.csv\"\n[folds]\ncount = 3\n"
-              "[sampler]\nkind = \"random\"\n[pruner]\nkind = \"none\"\n[search]\n"
-              "\"dqn.learning_rate\" = { float = [1e-5, 3e-3], log = true }\n"
-              "\"dqn.gamma\" = { float = [0.9, 0.999] }\n\"dqn.tau\" = { float = [0.001, 0.1] }\n"
-              "\"barriers.stop_loss\" = { float = [10, 80] }\n");
-    (void)fclose(file);
+    struct timespec t;
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
+
+/* ---- a study on made bars ------------------------------------------------------------------- */
 
 static ho_store *make_store(const char *folder, const ho_setup *setup, int64_t trials)
 {
@@ -199,129 +182,38 @@ static void bench_trials(const char *folder, const ho_setup *setup, int64_t tria
 
 /* ---- simulated workers ---------------------------------------------------------------------- */
 
-typedef struct sim {
-    zsock_t *socket;
-    int64_t trial, next_ns, sent_ns; /* sent_ns: when the result went out; 0: none waits */
-    int32_t attempt, epoch;
-    bool greeted;
-} sim;
-
 typedef struct crowd {
     const char *endpoint;
     int count, folds;
     double seconds;
-    sim *worker;
+    sim_worker *worker;
     double *reply_ms; /* [replies] result to ack */
     int64_t replies, room, reports;
 } crowd;
 
-static void say(sim *w, const ho_message *m)
+static void hear(crowd *c, sim_worker *w)
 {
-    ho_frames frames;
-    ho_err err = {0};
-    must(ho_wire_encode(m, &frames, &err), &err, "encode");
-    for (int i = 0; i < frames.count; i++) {
-        (void)zmq_send(zsock_resolve(w->socket), frames.frame[i].data, frames.frame[i].size,
-                       i + 1 < frames.count ? ZMQ_SNDMORE : 0);
-    }
-    ho_frames_clear(&frames);
-}
-
-static void say_hello(sim *w, int i)
-{
-    ho_message m = ho_message_make(HO_MSG_HELLO);
-    (void)snprintf(m.hello.name, sizeof m.hello.name, "sim-%d", i);
-    (void)snprintf(m.hello.uuid, sizeof m.hello.uuid, "%032d", i);
-    (void)snprintf(m.hello.host, sizeof m.hello.host, "bench");
-    m.hello.pid = i + 1;
-    m.hello.lanes = 8;
-    say(w, &m);
-}
-
-static void say_ready(sim *w)
-{
-    ho_message m = ho_message_make(HO_MSG_READY);
-    m.ready.slots = 1;
-    m.ready.lanes = 8;
-    say(w, &m);
-}
-
-static void say_report(sim *w)
-{
-    ho_message m = ho_message_make(HO_MSG_REPORT);
-    m.trial = w->trial;
-    m.attempt = w->attempt;
-    m.report.epoch = ++w->epoch;
-    m.report.stat.epoch = w->epoch;
-    m.report.scored = true;
-    m.report.value_count = 1;
-    m.report.value[0] = sin((double)w->epoch);
-    m.report.parent = -1;
-    say(w, &m);
-}
-
-static void say_result(sim *w, int folds)
-{
-    static double returns[SESSIONS];
-    static int32_t id[SESSIONS];
-    ho_message m = ho_message_make(HO_MSG_RESULT);
-    ho_scored_window *window = (ho_scored_window *)calloc((size_t)folds, sizeof *window);
-    for (int f = 0; f < folds; f++) {
-        window[f].fold = f;
-        window[f].random_percentile = NAN;
-        window[f].result.initial_capital = 1e6;
-        window[f].result.sessions = SESSIONS;
-        window[f].result.session_return = returns;
-        window[f].result.session_id = id;
-    }
-    for (int i = 0; i < SESSIONS; i++) {
-        returns[i] = 0.01 * sin(i + (double)w->trial);
-        id[i] = i;
-    }
-    m.trial = w->trial;
-    m.attempt = w->attempt;
-    m.result.epochs = w->epoch;
-    m.result.train_s = TRIAL_REPORTS;
-    m.result.window_count = folds;
-    m.result.window = window;
-    say(w, &m);
-    free(window);
-    w->sent_ns = ho_clock_ns();
-}
-
-static void hear(crowd *c, sim *w)
-{
-    ho_frame frame[HO_WIRE_FRAMES_MAX];
     ho_message m;
-    zmsg_t *bytes = zmsg_recv(w->socket);
-    int count = 0;
-    if (!bytes) {
+    int64_t bytes = 0;
+    if (!sim_receive(w, &m, &bytes)) {
         return;
     }
-    for (zframe_t *f = zmsg_first(bytes); f && count < HO_WIRE_FRAMES_MAX; f = zmsg_next(bytes)) {
-        frame[count++] = (ho_frame){zframe_data(f), zframe_size(f)};
+    if (m.type == HO_MSG_STUDY) {
+        (void)sim_ready(w);
+    } else if (m.type == HO_MSG_TRIALS && m.trials.count > 0) {
+        w->trial = m.trials.order[0].trial;
+        w->attempt = m.trials.order[0].attempt;
+        w->epoch = 0;
+        w->next_ns = ho_clock_ns() + (int64_t)(rand() % 1000) * 1000000;
+    } else if (m.type == HO_MSG_PING) {
+        (void)sim_pong(w, m.ping.sequence);
+    } else if (m.type == HO_MSG_ACK && w->sent_ns > 0 && c->replies < c->room) {
+        c->reply_ms[c->replies++] = seconds_since(w->sent_ns) * 1e3;
+        w->sent_ns = 0;
+        w->trial = -1;
+        (void)sim_ready(w);
     }
-    if (ho_wire_decode(frame, count, &m, NULL) == HO_OK) {
-        if (m.type == HO_MSG_STUDY) {
-            say_ready(w);
-        } else if (m.type == HO_MSG_TRIALS && m.trials.count > 0) {
-            w->trial = m.trials.order[0].trial;
-            w->attempt = m.trials.order[0].attempt;
-            w->epoch = 0;
-            w->next_ns = ho_clock_ns() + (int64_t)(rand() % 1000) * 1000000;
-        } else if (m.type == HO_MSG_PING) {
-            ho_message pong = ho_message_make(HO_MSG_PONG);
-            pong.pong.sequence = m.ping.sequence;
-            say(w, &pong);
-        } else if (m.type == HO_MSG_ACK && w->sent_ns > 0 && c->replies < c->room) {
-            c->reply_ms[c->replies++] = seconds_since(w->sent_ns) * 1e3;
-            w->sent_ns = 0;
-            w->trial = -1;
-            say_ready(w);
-        }
-        ho_message_clear(&m);
-    }
-    zmsg_destroy(&bytes);
+    ho_message_clear(&m);
 }
 
 static void *run_crowd(void *user)
@@ -335,21 +227,21 @@ static void *run_crowd(void *user)
         c->worker[i].trial = -1;
         items[i] =
             (zmq_pollitem_t){.socket = zsock_resolve(c->worker[i].socket), .events = ZMQ_POLLIN};
-        say_hello(&c->worker[i], i);
+        (void)sim_hello(&c->worker[i], i);
     }
     while (seconds_since(start) < c->seconds) {
         (void)zmq_poll(items, c->count, 5);
         for (int i = 0; i < c->count; i++) {
-            sim *w = &c->worker[i];
+            sim_worker *w = &c->worker[i];
             if (items[i].revents & ZMQ_POLLIN) {
                 hear(c, w);
             }
             if (w->trial >= 0 && w->sent_ns == 0 && ho_clock_ns() >= w->next_ns) {
                 w->next_ns += 1000000000;
-                say_report(w);
+                (void)sim_report(w);
                 c->reports++;
-                if (w->epoch == TRIAL_REPORTS) {
-                    say_result(w, c->folds);
+                if (w->epoch == SIM_TRIAL_REPORTS) {
+                    (void)sim_result(w, c->folds, SESSIONS);
                 }
             }
         }
@@ -405,10 +297,12 @@ static void bench_workers(const char *folder, const ho_setup *setup, int count, 
          &err, "dispatch");
     ho_server_set_dispatch(server, d);
     c.endpoint = ho_hub_endpoint(hub);
-    c.worker = (sim *)calloc((size_t)count, sizeof *c.worker);
+    c.worker = (sim_worker *)calloc((size_t)count, sizeof *c.worker);
     c.reply_ms = (double *)calloc((size_t)c.room, sizeof *c.reply_ms);
     (void)pthread_create(&thread, NULL, run_crowd, &c);
+    double busy_s = thread_cpu_s();
     (void)ho_server_run(server, &err);
+    busy_s = thread_cpu_s() - busy_s;
     (void)ho_dispatch_interrupt(d, "bench", ho_clock_ns(), &err);
     (void)pthread_join(thread, NULL);
     qsort(c.reply_ms, (size_t)c.replies, sizeof *c.reply_ms, by_value);
@@ -418,12 +312,17 @@ static void bench_workers(const char *folder, const ho_setup *setup, int count, 
         (void)fprintf(stderr, "bench_dispatch: no reply came\n");
         exit(1);
     }
+    ho_store_health health = ho_store_get_health(store);
     (void)printf("dispatch  workers=%d  reports=%.0f/s  results=%lld  result to ack: median %.1f "
-                 "ms, p99 %.1f ms, worst "
-                 "%.1f ms  memory %.0f MB (simulated workers included)\n",
+                 "ms, p99 %.1f ms, worst %.1f ms\n",
                  count, (double)c.reports / seconds, (long long)c.replies,
                  c.reply_ms[c.replies / 2], c.reply_ms[c.replies * 99 / 100],
-                 c.reply_ms[c.replies - 1], (double)usage.ru_maxrss / 1024.0);
+                 c.reply_ms[c.replies - 1]);
+    (void)printf("dispatch  workers=%d  coordinator's CPU %.1f %% of a core  commit: mean %.1f ms, "
+                 "longest %.1f ms  memory %.0f MB (simulated workers included)\n",
+                 count, 100.0 * busy_s / seconds,
+                 1e3 * health.commit_s / (double)(health.commits > 0 ? health.commits : 1),
+                 1e3 * health.commit_max_s, (double)usage.ru_maxrss / 1024.0);
     ho_dispatch_destroy(&d);
     ho_server_destroy(&server);
     ho_hub_destroy(&hub);
@@ -456,7 +355,8 @@ int main(int argc, char **argv)
     }
     zsys_handler_set(NULL);
     zsys_set_max_sockets(0);
-    write_study(folder, study, sizeof study);
+    sim_write_study(folder, BARS, FOLDS);
+    (void)snprintf(study, sizeof study, "%s/bench.toml", folder);
     must(ho_setup_load(&setup, study, NULL, &err), &err, "study");
     if (strcmp(what, "trials") == 0) {
         bench_trials(folder, &setup, argc > 2 ? strtol(argv[2], NULL, 10) : 10000);
