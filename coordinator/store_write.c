@@ -184,6 +184,9 @@ static ho_status note_failure(ho_store *store, int code, int64_t now_ns, ho_err 
         (void)snprintf(text, sizeof text, "%.600s: the disk is full", store->path);
     }
     (void)sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+    if ((code & 0xff) == SQLITE_FULL) { /* what the log holds twice makes room */
+        (void)sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    }
     if (!may_pass(code)) {
         ho_log(HO_LOG_ERROR, "store", "refused: %s", text);
         return ho_err_set(err, HO_ESTORE, "%s", text);
