@@ -50,6 +50,8 @@ done
 [ "$fast" = 0 ] || export HYPEROPT_TEST_TRIALS=${HYPEROPT_TEST_TRIALS:-200}
 step test_gpu_trials "$bin/test_gpu_trials"
 unset HYPEROPT_CUDA_POISON
+# agents that have to learn something: minutes
+[ "$fast" != 0 ] || HYPEROPT_TEST_BACKEND=cuda step gpu_test_learning "$bin/test_learning"
 
 # 2. compute-sanitizer: the market, every kernel of the portable path, then the fused ones. The
 # fused kernels spin on shared-memory barriers, which the tools slow down by orders of magnitude:
