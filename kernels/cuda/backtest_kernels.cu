@@ -155,7 +155,8 @@ static __device__ __forceinline__ void warp_portfolio(const backtest_view &v, co
     }
     __syncwarp();
     if (l < v.state_columns) {
-        put_column(row + v.market_columns + l, ho_ratio_value(&ratio[l]));
+        put_column(row + v.market_columns + l,
+                   ho_ratio_value(&ratio[l], ho_portfolio_limit(p->lane.config.state_form, l)));
     }
     __syncwarp();
 }

@@ -20,6 +20,9 @@
 #include "kernels/cuda/sample_block.cuh"
 #include "kernels/env/step.h"
 
+/* Quotients a slot's group takes at once: the portfolio's, then the step's. */
+enum { RATIOS = HO_PORTFOLIO_FEATURES + HO_STEP_RATIOS };
+
 /* What a block keeps in its extra shared memory. */
 template <int E> struct experience_block {
     ho_env_lane env;
@@ -102,8 +105,10 @@ static __device__ __forceinline__ void forget_held(ho_slot_device *s)
 
 /* A slot's portfolio columns: the owner writes quotients into the slot's score row, the group's
  * threads divide, each its columns sub, sub + S, ... which it keeps in `column` and puts into the
- * state row. All threads of the warp take part; `wanted` is the same in a group. */
-template <typename T, int S, int COLUMNS>
+ * state row. With STEP the quotients of the step's reward follow the columns there; their values
+ * take the numerators' places. All threads of the warp take part; `wanted` is the same in a group.
+ */
+template <typename T, int S, bool STEP, int COLUMNS>
 static __device__ __forceinline__ void
 group_portfolio(const ho_experience_view &v, const ho_env_lane *env, const ho_slot_device *s,
                 float *score, T *row, bool wanted, float (&column)[COLUMNS])
@@ -117,9 +122,17 @@ group_portfolio(const ho_experience_view &v, const ho_env_lane *env, const ho_sl
 #pragma unroll
     for (int i = 0; i < COLUMNS; i++) {
         const int c = sub + i * S;
-        if (wanted && c < v.state_columns) {
-            column[i] = ho_ratio_value(&ratio[c]);
-            put_column(row + v.market_columns + c, column[i]);
+        const bool is_column = c < v.state_columns;
+        const bool is_step = STEP && c >= HO_PORTFOLIO_FEATURES && c < RATIOS;
+        if (wanted && (is_column || is_step)) {
+            const double q = ho_quotient(ratio[c].num, ratio[c].den);
+            if (is_column) {
+                const double limit = ho_portfolio_limit(env->config.state_form, c);
+                column[i] = (float)ho_clip(q, -limit, limit);
+                put_column(row + v.market_columns + c, column[i]);
+            } else {
+                ratio[c].num = q;
+            }
         }
     }
     __syncwarp();
@@ -145,7 +158,7 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
                const __grid_constant__ policy_plan plan)
 {
     constexpr int E = 8 * NT, SLOTS_WARP = E / POLICY_WARPS, S = 32 / SLOTS_WARP;
-    constexpr int COLUMNS = (HO_PORTFOLIO_FEATURES + S - 1) / S;
+    constexpr int COLUMNS = (RATIOS + S - 1) / S;
     extern __shared__ __align__(128) uint8_t shared[];
     const int groups = (v.episodes + E - 1) / E;
     const int k = (int)blockIdx.x / groups, first = (int)blockIdx.x % groups * E;
@@ -210,7 +223,7 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
         group_touch<S>(v.market, sigma, block->bar[e]);
     }
     __syncwarp();
-    group_portfolio<T, S>(v, &block->env, s, score, row[0], exists, before);
+    group_portfolio<T, S, false>(v, &block->env, s, score, row[0], exists, before);
 
     constexpr int BRANCHES = HELD ? 1 : HO_BRANCHES_MAX; /* the held shape has one of 45 */
     chance drawn[BRANCHES];
@@ -261,13 +274,15 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
                                             score, active);
         }
         ho_trace_step *trace = &v.trace[((size_t)k * v.steps + step) * v.episodes + n];
+        ho_ratio *step_ratio = (ho_ratio *)score + HO_PORTFOLIO_FEATURES;
+        const int32_t bar = s->env.t;
         ho_step_out out;
+        ho_reward_in reward;
         out.end = HO_END_NONE;
         if (owner && active) {
-            const int32_t bar = s->env.t;
             const ho_order order = ho_order_from_action(action);
-            ho_env_step(&block->env, &v.market, &s->env, ring, &order, surprise, ledger, &out);
-            record_step(trace, bar, action, &out);
+            ho_env_step_open(&block->env, &v.market, &s->env, ring, &order, ledger, &out, &reward,
+                             step_ratio);
             active_steps++;
             if (kelly) {
                 ho_moments_add_closed(&block->env.config, &v.moments[at], ledger);
@@ -276,7 +291,14 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
             trace->valid = 0;
         }
         __syncwarp();
-        group_portfolio<T, S>(v, &block->env, s, score, row[next], active, after);
+        group_portfolio<T, S, true>(v, &block->env, s, score, row[next], active, after);
+        if (owner && active) {
+            const double quotient[HO_STEP_RATIOS] = {step_ratio[HO_RATIO_RET].num,
+                                                     step_ratio[HO_RATIO_LOAD].num,
+                                                     step_ratio[HO_RATIO_ENTROPY].num};
+            ho_env_step_reward(&block->env.config, &reward, quotient, surprise, &out);
+            record_step(trace, bar, action, &out);
+        }
         if (active) {
 #pragma unroll
             for (int i = 0; i < COLUMNS; i++) {
@@ -308,7 +330,7 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
                 group_touch<S>(v.market, sigma, block->bar[e]);
             }
             __syncwarp();
-            group_portfolio<T, S>(v, &block->env, s, score, row[next], begun, before);
+            group_portfolio<T, S, false>(v, &block->env, s, score, row[next], begun, before);
         }
     }
     if (owner) {

@@ -25,7 +25,7 @@
 enum {
     POLICY_THREADS = 256,
     POLICY_WARPS = 8,
-    SCORE_PITCH = 56, /* floats a state; a row is reused for 9 ho_ratio */
+    SCORE_PITCH = 56, /* floats a state; a row is reused for 12 ho_ratio */
     STATE_PITCH = 72, /* elements a state row: 16 bytes of skew for ldmatrix */
 };
 

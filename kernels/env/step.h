@@ -154,6 +154,9 @@ static inline HO_HD void ho_step_out_clear(ho_step_out *out)
     out->label = 0;
     out->ambiguous = 0;
     out->exit_count = 0;
+    for (int32_t i = 0; i < HO_CLOSED_MAX; i++) {
+        out->exit_reason[i] = HO_EXIT_NONE;
+    }
     out->end = HO_END_NONE;
     out->terminal = 0;
     out->truncated = 0;
@@ -166,7 +169,7 @@ static inline HO_HD void ho_env_judge_end(const ho_env_lane *lane, const ho_mark
     const ho_env_config *c = &lane->config;
     int32_t barrier = 0;
     for (int32_t i = 0; i < HO_CLOSED_MAX; i++) {
-        const int32_t reason = i < out->exit_count ? out->exit_reason[i] : HO_EXIT_NONE;
+        const int32_t reason = out->exit_reason[i];
         barrier |= reason == HO_EXIT_STOP || reason == HO_EXIT_PROFIT || reason == HO_EXIT_TIME;
     }
     barrier = barrier && c->end_on_barrier;
@@ -183,6 +186,56 @@ static inline HO_HD void ho_env_judge_end(const ho_env_lane *lane, const ho_mark
     out->truncated = out->end != HO_END_NONE && !out->terminal;
 }
 
+/* Quotients that a step's reward is made of. */
+enum { HO_RATIO_RET, HO_RATIO_LOAD, HO_RATIO_ENTROPY, HO_STEP_RATIOS };
+
+/* A step but for its reward, see ho_env_step: `in` gets what needs no division, `ratio` the rest,
+ * so that a GPU can divide together with the portfolio's columns. */
+static inline HO_HD void ho_env_step_open(const ho_env_lane *lane, const ho_market_view *m,
+                                          ho_env *e, ho_ring ring, const ho_order *order,
+                                          ho_ledger *ledger, ho_step_out *out, ho_reward_in *in,
+                                          ho_ratio ratio[HO_STEP_RATIOS])
+{
+    const ho_env_config *c = &lane->config;
+    double before = e->equity;
+    ho_step_out_clear(out);
+    ho_market_step(c, m, lane->sigma, &e->account, e->t, before, order, e->size, ledger, out);
+    e->t++;
+    e->steps++;
+    e->equity = out->equity;
+
+    int32_t lots = e->account.lots;
+    in->dsr = c->reward_base == HO_REWARD_DSR ? ho_dsr_step(c, e, out->ret) : 0.0;
+    in->label = out->label;
+    in->judged = 0;
+    ratio[HO_RATIO_RET] = ho_ratio_of(out->equity - before, before);
+    ratio[HO_RATIO_LOAD] = ho_ratio_of((double)(lots < 0 ? -lots : lots), (double)c->max_lots);
+    ratio[HO_RATIO_ENTROPY] = ho_ratio_of(0.0, 1.0);
+    if (ho_diversity_on(c)) {
+        ho_diversity_push(c, e, ring, order->category);
+        ratio[HO_RATIO_ENTROPY] =
+            ho_ratio_of(ho_entropy_times_n(e, m->n_log2_n), (double)ho_category_total(e));
+        in->judged = ho_category_total(e) >= c->diversity_warmup;
+    }
+    ho_env_judge_end(lane, m, e, out);
+    if (lane->evaluation && e->steps % lane->length == 0) {
+        e->anchor = e->equity;
+    }
+    ho_env_update_size(lane, e);
+}
+
+/* The reward of a step from the values of its quotients. curiosity: see ho_env_step. */
+static inline HO_HD void ho_env_step_reward(const ho_env_config *c, ho_reward_in *in,
+                                            const double quotient[HO_STEP_RATIOS], float curiosity,
+                                            ho_step_out *out)
+{
+    in->ret = out->ret = quotient[HO_RATIO_RET];
+    in->load = quotient[HO_RATIO_LOAD];
+    in->entropy = out->entropy = quotient[HO_RATIO_ENTROPY];
+    in->curiosity = curiosity;
+    out->reward = (float)ho_reward(c, in);
+}
+
 /* One step of an active slot: the order is decided at the close of e->t and fills inside the next
  * bar. Afterwards e is the state at that bar's close, also when the episode ended there.
  * ring: this slot's, unused when diversity is off. curiosity: the forward model's mean squared
@@ -191,34 +244,14 @@ static inline HO_HD void ho_env_step(const ho_env_lane *lane, const ho_market_vi
                                      ho_ring ring, const ho_order *order, float curiosity,
                                      ho_ledger *ledger, ho_step_out *out)
 {
-    const ho_env_config *c = &lane->config;
-    ho_step_out_clear(out);
-    ho_market_step(c, m, lane->sigma, &e->account, e->t, e->equity, order, e->size, ledger, out);
-    e->t++;
-    e->steps++;
-    e->equity = out->equity;
-
     ho_reward_in in;
-    int32_t lots = e->account.lots;
-    in.ret = out->ret;
-    in.dsr = c->reward_base == HO_REWARD_DSR ? ho_dsr_step(c, e, out->ret) : 0.0;
-    in.load = ho_quotient((double)(lots < 0 ? -lots : lots), (double)c->max_lots);
-    in.curiosity = curiosity;
-    in.label = out->label;
-    in.judged = 0;
-    if (ho_diversity_on(c)) {
-        ho_diversity_push(c, e, ring, order->category);
-        out->entropy = ho_entropy(e, m->n_log2_n);
-        in.judged = ho_category_total(e) >= c->diversity_warmup;
+    ho_ratio ratio[HO_STEP_RATIOS];
+    double quotient[HO_STEP_RATIOS];
+    ho_env_step_open(lane, m, e, ring, order, ledger, out, &in, ratio);
+    for (int32_t i = 0; i < HO_STEP_RATIOS; i++) {
+        quotient[i] = ho_quotient(ratio[i].num, ratio[i].den);
     }
-    in.entropy = out->entropy;
-    out->reward = (float)ho_reward(c, &in);
-
-    ho_env_judge_end(lane, m, e, out);
-    if (lane->evaluation && e->steps % lane->length == 0) {
-        e->anchor = e->equity;
-    }
-    ho_env_update_size(lane, e);
+    ho_env_step_reward(&lane->config, &in, quotient, curiosity, out);
 }
 
 /* After an end: starts the slot's next episode, or leaves it idle (recycle off). step: in the
