@@ -186,12 +186,13 @@ static void new_experience_gets_its_td_error(void **state)
             lane.agent.learn_start = 1;
             CHECK_OK(ho_lane_start(&c->base, k, &lane, &err), &err);
         }
-        run(&c->base, 2, stat);
+        run(&c->base, 3, stat);
+        assert_int_equal(ho_fused_new_td(&c->learn, c->stream), HO_OK);
+        assert_int_equal(ho_cuda_wait(c->stream, "td errors"), HO_OK);
         const ho_device_net *net = &c->net;
         const size_t at = (size_t)LANE * (size_t)net->params;
         float *online = fetched_weights(net, c->learn.online + at);
         float *target = fetched_weights(net, c->learn.target + at);
-        run(&c->base, 1, stat); /* its new experience meets these weights */
         float *got = fetched(errors + LANE * rows, rows * sizeof *got);
         ho_lane_device *lane = fetched(c->learn.lane + LANE, sizeof *lane);
         ho_replay_record *ring = fetched(c->learn.replay + (size_t)LANE * (size_t)capacity,
