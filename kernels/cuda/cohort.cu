@@ -40,8 +40,7 @@ static ho_cohort_plan plan_memory(const cuda_backend *b, const ho_cohort_key *ke
                                   ho_device_net *net, int *fused)
 {
     *net = ho_device_net_of(key);
-    *fused = b->fused && key->algorithm == HO_DQN && key->replay == HO_REPLAY_UNIFORM &&
-             ho_fused_fits(net, key->batch, key_bf16(key));
+    *fused = b->fused && key->algorithm == HO_DQN && ho_fused_fits(net, key->batch, key_bf16(key));
     return ho_cohort_plan_of(key, net, key_bf16(key), *fused, capacity);
 }
 
@@ -104,8 +103,8 @@ static void fill_learn_view(cuda_cohort *c, const cuda_backend *b, const cuda_ma
     v->d_output = slice(c, HO_SLICE_D_OUTPUT);
     v->loss_part = (ho_loss_part *)slice(c, HO_SLICE_LOSS_PART);
     v->norm_part = (float *)slice(c, HO_SLICE_NORM_PART);
-    const int64_t made = (int64_t)ho_epoch_steps(&c->key) * c->key.episodes;
-    v->new_rows = (int32_t)(made < c->key.replay_capacity ? made : c->key.replay_capacity);
+    v->new_td = (float *)slice(c, HO_SLICE_NEW_TD);
+    v->new_rows = ho_epoch_new_rows(&c->key);
 }
 
 /* What only some forms have: priorities, noise. */
@@ -266,6 +265,7 @@ static ho_status create_on_device(cuda_cohort *c, const cuda_backend *b, const c
         rc = rc == HO_OK && c->key.curiosity ? ho_curiosity_prepare() : rc;
         rc = rc == HO_OK && fused ? ho_fused_forward_prepare(c->capacity) : rc;
         rc = rc == HO_OK && fused ? ho_fused_gradient_prepare(c->capacity) : rc;
+        rc = rc == HO_OK && c->learn.new_td ? ho_fused_new_td_prepare() : rc;
     }
     return rc;
 }

@@ -46,7 +46,7 @@ static void portable_slices(ho_cohort_plan *m, const ho_device_net *net, size_t 
 }
 
 /* Prioritised replay: the leaves, which outlive an epoch, and its work. */
-static void priority_slices(ho_cohort_plan *m, const ho_cohort_key *key)
+static void priority_slices(ho_cohort_plan *m, const ho_cohort_key *key, int fused)
 {
     const ho_priority_shape s = ho_priority_shape_of(key);
     const size_t capacity = (size_t)key->replay_capacity, batch = (size_t)key->batch;
@@ -59,6 +59,7 @@ static void priority_slices(ho_cohort_plan *m, const ho_cohort_key *key)
     b[HO_SLICE_DRAW_WEIGHT] = batch * sizeof(float);
     b[HO_SLICE_DRAW_TD] = batch * sizeof(float);
     b[HO_SLICE_DRAW_PART] = (size_t)s.draw_parts * sizeof(float);
+    b[HO_SLICE_NEW_TD] = fused ? (size_t)ho_epoch_new_rows(key) * sizeof(float) : 0;
     if (s.kind == HO_REPLAY_PER) {
         b[HO_SLICE_PRIORITY_SUM] = (size_t)s.blocks * sizeof(uint64_t);
         return;
@@ -137,7 +138,7 @@ ho_cohort_plan ho_cohort_plan_of(const ho_cohort_key *key, const ho_device_net *
     if (key->curiosity) {
         b[HO_SLICE_CURIOSITY] = 3 * HO_CURIOSITY_SIZE * sizeof(float);
     }
-    priority_slices(&m, key);
+    priority_slices(&m, key, fused);
     b[HO_SLICE_LOSS_PART] = ppo ? 0 : (size_t)m.loss_parts * sizeof(ho_loss_part);
     b[HO_SLICE_NORM_PART] = (size_t)m.norm_parts * sizeof(float);
     for (int i = 0; i < HO_SLICE_COUNT; i++) {

@@ -75,6 +75,7 @@ extern "C" {
     X(DRAW_WEIGHT)                                                                                 \
     X(DRAW_PART)                                                                                   \
     X(DRAW_TD)                                                                                     \
+    X(NEW_TD)                                                                                      \
     X(NOISE)                                                                                       \
     X(NOISY_ONLINE)                                                                                \
     X(NOISY_TARGET)

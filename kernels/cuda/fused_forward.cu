@@ -10,7 +10,7 @@
  * Follows the prototype's measurements in docs/gpu.md. */
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/fused_forward.cuh"
-#include "kernels/cuda/sampling.cuh"
+#include "kernels/cuda/priority.cuh"
 
 enum {
     /* stream */
@@ -55,7 +55,18 @@ static __device__ __forceinline__ bool lane_learns(const ho_learn_view &v, int k
 static __device__ __forceinline__ const ho_replay_record *sampled_record(const ho_learn_view &v,
                                                                          int k, int update, int row)
 {
-    return &v.replay[(size_t)k * v.replay_capacity + ho_sample_slot(&v.lane[k], update, row)];
+    return &v.replay[(size_t)k * v.replay_capacity + ho_row_slot(v, k, update, row)];
+}
+
+static __device__ __forceinline__ void fill_row(fused_row *to, const ho_learn_view &v, int k,
+                                                int row, const ho_replay_record *record)
+{
+    to->bar = record->bar;
+    to->next_bar = record->next_bar;
+    to->action = record->action;
+    to->reward = record->reward;
+    to->discount = record->discount;
+    to->weight = ho_row_weight_alone(v, k, row);
 }
 
 /* The backward half for a warpgroup whose online pass over s left q and the saved signs. */
@@ -74,7 +85,11 @@ backward_pass(const ho_learn_view &v, int k, float (&acc)[128], uint32_t (&a)[64
     const float delta = (float)v.lane[k].agent.huber_delta, inv_batch = 1.0f / (float)batch;
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-        fused_td(q, y[h], h, rows[row_in_tile + h * 8], delta, inv_batch, dq, &part);
+        const float td =
+            fused_td(q, y[h], h, rows[row_in_tile + h * 8], delta, inv_batch, dq, &part);
+        if (v.priority.td && l % 4 == 0) {
+            v.priority.td[(size_t)k * batch + (row_group + h) * 8 + l / 4] = td;
+        }
     }
     part = quad_parts_sum(part);
     if (l == 0) {
@@ -149,11 +164,7 @@ static __device__ void stream_gather(const ho_learn_view &v, int update, uint8_t
         }
         for (int r = id; r < HO_FUSED_ROWS; r += STREAM_GATHERERS) {
             const ho_replay_record *record = sampled_record(v, k, update, row0 + r);
-            rows[r].bar = record->bar;
-            rows[r].next_bar = record->next_bar;
-            rows[r].action = record->action;
-            rows[r].reward = record->reward;
-            rows[r].discount = record->discount;
+            fill_row(&rows[r], v, k, row0 + r, record);
         }
         named_sync(GATHER_BARRIER, STREAM_GATHERERS);
         if (n >= 1) {
@@ -327,11 +338,7 @@ static __global__ void CLUSTER_OF_THREE __launch_bounds__(SPLIT_THREADS, 1)
     const ho_replay_record *record = NULL;
     if (id < SPLIT_ROWS) {
         record = sampled_record(v, k, update, row0 + id);
-        rows[id].bar = record->bar;
-        rows[id].next_bar = record->next_bar;
-        rows[id].action = record->action;
-        rows[id].reward = record->reward;
-        rows[id].discount = record->discount;
+        fill_row(&rows[id], v, k, row0 + id, record);
     }
     __syncthreads();
     if (id < SPLIT_CONSUMERS) {

@@ -43,7 +43,8 @@ enum {
 typedef struct fused_row {
     int32_t bar, next_bar, action;
     float reward, discount;
-    int32_t pad[3];
+    float weight; /* of its loss; 1 with uniform replay */
+    int32_t pad[2];
 } fused_row;
 
 /* The consumer's end of the weight ring. */
@@ -334,14 +335,14 @@ static __device__ __forceinline__ float fused_taken(const float (&q)[FUSED_Q], i
     return taken + (quad_value(value) - sum * (1.0f / FUSED_ACTIONS));
 }
 
-/* td error of row half h; packs its gradient into dq and adds the row to `part`. */
-static __device__ __forceinline__ void fused_td(const float (&q)[FUSED_Q], float y, int h,
-                                                const fused_row &row, float delta, float inv_batch,
-                                                uint32_t (&dq)[12], ho_loss_part *part)
+/* |td| of row half h; packs its gradient into dq and adds the row to `part`. */
+static __device__ __forceinline__ float fused_td(const float (&q)[FUSED_Q], float y, int h,
+                                                 const fused_row &row, float delta, float inv_batch,
+                                                 uint32_t (&dq)[12], ho_loss_part *part)
 {
     const int t = threadIdx.x % 4;
     const float q_taken = fused_taken(q, h, row.action), error = q_taken - y;
-    const float slope = ho_huber_slope(error, delta) * inv_batch;
+    const float slope = ho_huber_slope(error, delta) * inv_batch * row.weight;
     const float others = -slope * (1.0f / FUSED_ACTIONS);
 #pragma unroll
     for (int n = 0; n < 6; n++) {
@@ -351,13 +352,19 @@ static __device__ __forceinline__ void fused_td(const float (&q)[FUSED_Q], float
                                                    : (c + 1 == FUSED_ACTIONS ? slope : 0.0f);
         dq[n * 2 + h] = pack_bf16(first, second);
     }
-    const ho_loss_part p = {
-        ho_huber(error, delta), fabsf(error), q_taken, q_taken * q_taken, q_taken, q_taken, {0, 0}};
+    const ho_loss_part p = {ho_huber(error, delta) * row.weight,
+                            fabsf(error),
+                            q_taken,
+                            q_taken * q_taken,
+                            q_taken,
+                            q_taken,
+                            {0, 0}};
     if (h == 0) {
         *part = p;
     } else {
         ho_loss_part_add(part, &p);
     }
+    return p.td_abs;
 }
 
 /* Adds the parts of a warp's 8 quads, in a fixed tree; every thread gets the sum. */

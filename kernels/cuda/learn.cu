@@ -17,12 +17,11 @@ static ho_status td(const ho_learn_view *v, cudaStream_t stream)
 
 ho_status ho_learn_update(const ho_learn_view *v, int update, cudaStream_t stream)
 {
-    ho_status rc;
+    ho_status rc = ho_priority_draw_batch(v, update, stream);
     if (v->fused) {
-        rc = ho_fused_forward_backward(v, update, stream);
+        rc = rc == HO_OK ? ho_fused_forward_backward(v, update, stream) : rc;
         rc = rc == HO_OK ? ho_fused_gradient(v, stream) : rc;
     } else {
-        rc = ho_priority_draw_batch(v, update, stream);
         rc = rc == HO_OK ? ho_noise_renew(v, update, stream) : rc;
         rc = rc == HO_OK ? ho_learn_gather(v, update, stream) : rc;
         rc = rc == HO_OK ? ho_learn_forward(v, stream) : rc;

@@ -3,7 +3,7 @@
  * gradients, gate (norm, guard, schedule), Adam and target, new priorities.
  *
  * The portable path runs it layer by layer (learn_rows.cu, learn_atoms.cu, noise.cu, dense.cu) for
- * every form of DQN; on sm_90a, for double dueling DQN with uniform replay, fused kernels replace
+ * every form of DQN; on sm_90a, for dueling DQN of one shape (ho_fused_fits), fused kernels replace
  * everything between the sample and the gate (fused_*.cu). Both leave float32 gradients in
  * `gradient` and share gate and Adam (update.cu), so the state of a lane has one layout.
  * Launchers return at once; nothing here synchronises or allocates. */

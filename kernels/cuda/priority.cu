@@ -2,6 +2,7 @@
  * Priorities: sums, draws, the sort by rank, new priorities. Contract: priority.h, learn.h. */
 #include "kernels/agents/priority.h"
 
+#include "kernels/agents/agent_check.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/learn.h"
 #include "kernels/cuda/priority.cuh"
@@ -36,6 +37,12 @@ ho_priority_shape ho_priority_shape_of(const ho_cohort_key *key)
     s.draw_parts = (key->batch + HO_PRIORITY_DRAWS - 1) / HO_PRIORITY_DRAWS;
     s.mass_room = (int32_t)((capacity + 2) / 2 * 2);
     return s;
+}
+
+int32_t ho_epoch_new_rows(const ho_cohort_key *key)
+{
+    const int64_t made = (int64_t)ho_epoch_steps(key) * key->episodes;
+    return (int32_t)(made < key->replay_capacity ? made : key->replay_capacity);
 }
 
 static __device__ __forceinline__ uint64_t warp_scan(uint64_t x)

@@ -32,6 +32,20 @@ static __device__ __forceinline__ float ho_largest_weight(const ho_learn_view &v
     return largest;
 }
 
+/* The weight of a row's loss, by a thread alone. */
+static __device__ __forceinline__ float ho_row_weight_alone(const ho_learn_view &v, int k, int row)
+{
+    if (v.priority.shape.kind == HO_REPLAY_UNIFORM) {
+        return 1.0f;
+    }
+    const int parts = v.priority.shape.draw_parts;
+    float largest = 0.0f;
+    for (int i = 0; i < parts; i++) {
+        largest = fmaxf(largest, v.priority.weight_part[(size_t)k * parts + i]);
+    }
+    return v.priority.weight[(size_t)k * v.batch + row] / largest;
+}
+
 /* The weight of a row's loss. */
 static __device__ __forceinline__ float ho_row_weight(const ho_learn_view &v, int k, int row,
                                                       float largest)

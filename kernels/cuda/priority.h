@@ -42,6 +42,9 @@ typedef struct ho_priority_shape {
 
 ho_priority_shape ho_priority_shape_of(const ho_cohort_key *key);
 
+/* The most transitions of one epoch that the ring still holds at its end. */
+int32_t ho_epoch_new_rows(const ho_cohort_key *key);
+
 /* Arrays with a leading lane axis [K]; NULL where the kind has no use for them. */
 typedef struct ho_priority_view {
     ho_priority_shape shape;

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Lanes of every form of agent on the GPU: what decides their bits and what must not, one lane's
- * NaN, guard zones, weights and checkpoints in and out. The portable path, which all forms run on.
- */
+ * NaN, guard zones, weights and checkpoints in and out. On the portable path, which all forms run
+ * on, and the fused one, where the device has it, for the forms of the reference shape. */
 #include <stdlib.h>
 
 #include "check.h"
 #include "gpu/forms.h"
-#include "gpu/sizes.h"
 #include "kernels/cuda/cuda_backend.h"
 
 enum { BARS = 800, CROWD = 33 };
 
-static world *open_world(void)
+static world *open_world(const form *f)
 {
     ho_backend_options options = ho_backend_defaults();
     options.kind = HO_BACKEND_CUDA;
-    options.force_portable = 1;
+    options.force_portable = !f->reference;
     return world_new_on(WORLD_SIGNAL, BARS, 4, HO_CURIOSITY_FEATURES, &options);
 }
 
@@ -23,15 +22,15 @@ static world *open_world(void)
 static ho_cohort_key key_of(const world *w, const form *f)
 {
     ho_cohort_key key = world_key(w, f->ppo ? HO_PPO : HO_DQN);
-    form_key(f, &key);
     key.hidden1 = gpu_size(40, 20);
     key.hidden2 = gpu_size(48, 17);
     key.head = gpu_size(20, 9);
-    key.atoms = f->atoms > gpu_size(51, 11) ? gpu_size(51, 11) : f->atoms;
     key.batch = gpu_size(40, 18);
     key.updates = f->ppo ? 0 : gpu_size(30, 2);
     key.episodes = gpu_size(9, 4);
     key.episode_length = key.rollout = gpu_size(30, 7);
+    form_key(f, &key);
+    key.atoms = f->atoms > gpu_size(51, 11) ? gpu_size(51, 11) : f->atoms;
     key.replay_capacity = 5 * key.episodes * key.episode_length / 3;
     return key;
 }
@@ -93,12 +92,12 @@ static void one_lane_has_one_hash(void **state)
 {
     (void)state;
     ho_epoch_stat stat[CROWD];
-    world *w = open_world();
     for (int i = 0; i < ALL_FORMS; i++) {
         const form *f = form_at(i);
         if (!f->sample && gpu_size(0, 1)) {
             continue;
         }
+        world *w = open_world(f);
         const ho_cohort_key key = key_of(w, f);
         const ho_lane_config lane = lane_of(w, &key, f, 11);
         uint64_t want = 0;
@@ -125,8 +124,8 @@ static void one_lane_has_one_hash(void **state)
             ho_cohort_destroy(&c);
         }
         print_message("%s: %016llx\n", f->name, (unsigned long long)want);
+        world_free(&w);
     }
-    world_free(&w);
 }
 
 static void resuming_in_another_slot_is_bit_identical(void **state)
@@ -134,12 +133,12 @@ static void resuming_in_another_slot_is_bit_identical(void **state)
     (void)state;
     ho_err err;
     ho_epoch_stat stat[3];
-    world *w = open_world();
     for (int i = 0; i < ALL_FORMS; i++) {
         const form *f = form_at(i);
         if (!f->sample && gpu_size(0, 1)) {
             continue;
         }
+        world *w = open_world(f);
         const ho_cohort_key key = key_of(w, f);
         const ho_lane_config lane = lane_of(w, &key, f, 11);
         ho_cohort *first = open_cohort(w, &key, 1), *second = open_cohort(w, &key, 3);
@@ -158,8 +157,8 @@ static void resuming_in_another_slot_is_bit_identical(void **state)
         }
         ho_cohort_destroy(&first);
         ho_cohort_destroy(&second);
+        world_free(&w);
     }
-    world_free(&w);
 }
 
 /* rsl_rl 33: one lane's NaN must not spread. */
@@ -169,12 +168,12 @@ static void one_lane_driven_to_nan_leaves_the_others_equal(void **state)
     enum { LANES = 3, SICK = 1 };
     ho_err err;
     ho_epoch_stat stat[LANES];
-    world *w = open_world();
     for (int i = 0; i < ALL_FORMS; i++) {
         const form *f = form_at(i);
         if (!f->sample && gpu_size(0, 1)) {
             continue;
         }
+        world *w = open_world(f);
         const ho_cohort_key key = key_of(w, f);
         ho_cohort *sick = open_cohort(w, &key, LANES), *well = open_cohort(w, &key, LANES);
         for (int k = 0; k < LANES; k++) {
@@ -204,8 +203,8 @@ static void one_lane_driven_to_nan_leaves_the_others_equal(void **state)
         CHECK_OK(ho_cuda_cohort_check_guards(sick, &err), &err);
         ho_cohort_destroy(&sick);
         ho_cohort_destroy(&well);
+        world_free(&w);
     }
-    world_free(&w);
 }
 
 static void check_tensors_equal(const form *f, const ho_tensors *a, const ho_tensors *b)
@@ -227,12 +226,12 @@ static void weights_travel_whole(void **state)
     (void)state;
     ho_err err;
     ho_epoch_stat stat[3];
-    world *w = open_world();
     for (int i = 0; i < ALL_FORMS; i++) {
         const form *f = form_at(i);
         if (!f->sample && gpu_size(0, 1)) {
             continue;
         }
+        world *w = open_world(f);
         const ho_cohort_key key = key_of(w, f);
         ho_tensors a, b, copied;
         ho_cohort *c = open_cohort(w, &key, 3);
@@ -260,8 +259,8 @@ static void weights_travel_whole(void **state)
         ho_tensors_free(&b);
         ho_tensors_free(&copied);
         ho_cohort_destroy(&c);
+        world_free(&w);
     }
-    world_free(&w);
 }
 
 /* Every kernel of every form a few times: what compute-sanitizer can finish. */
@@ -270,15 +269,15 @@ static void a_short_run_of_every_form(void **state)
     (void)state;
     ho_err err;
     ho_epoch_stat stat[2];
-    world *w = open_world();
     for (int i = 0; i < ALL_FORMS; i++) {
         const form *f = form_at(i);
         if (!f->sample && gpu_size(0, 1)) {
             continue;
         }
         ho_backtest_result r[2];
+        world *w = open_world(f);
         ho_cohort_key key = key_of(w, f);
-        key.batch = 33;
+        key.batch = f->reference ? 128 : 33;
         key.episode_length = key.rollout = 6;
         key.updates = f->ppo ? 0 : 2;
         key.replay_capacity = 35;
@@ -297,8 +296,8 @@ static void a_short_run_of_every_form(void **state)
         ho_backtest_free(&r[1]);
         CHECK_OK(ho_cuda_cohort_check_guards(c, &err), &err);
         ho_cohort_destroy(&c);
+        world_free(&w);
     }
-    world_free(&w);
 }
 
 /* argv[1]: only the tests whose name matches, as run_all.sh does under compute-sanitizer. */
