@@ -88,9 +88,12 @@ static __global__ void __launch_bounds__(TILE_THREADS)
     const T *x = l == 0 ? (const T *)v.state + ((size_t)k * v.states + (pass > 0)) * rows * layer.in
                         : (const T *)v.hidden[l == 0 ? 0 : l - 1] +
                               ((size_t)k * v.passes + pass) * rows * layer.in;
-    const operand<T> a = {x, layer.in, row0, v.batch, layer.in};
-    const operand<T> b = {matrices<T>(v, k, target, l) + layer.weight, layer.in, column0, layer.out,
-                          layer.in};
+    /* of a block-diagonal layer the inputs of the outputs' own block: the others' weights are 0 */
+    const int block = ho_device_net_half(&v.net, l, v.net.half[l], column0, TILE_N);
+    const int inputs = block < 0 ? layer.in : v.net.half[l - 1], in0 = block == 1 ? inputs : 0;
+    const operand<T> a = {x + in0, layer.in, row0, v.batch, inputs};
+    const operand<T> b = {matrices<T>(v, k, target, l) + layer.weight + in0, layer.in, column0,
+                          layer.out, inputs};
     const float *bias = parameters(v, k, target, l) + layer.bias;
     typename shape::accumulator acc;
     shape::template multiply<true, true>(acc, a, b, shared, [](const T *, int, int) {});
@@ -129,9 +132,11 @@ static __global__ void __launch_bounds__(TILE_THREADS)
                       ? (const T *)v.d_output + (size_t)k * rows * layer.out
                       : (const T *)v.d_hidden[l == HO_DEVICE_LAYERS - 1 ? 0 : l] +
                             (size_t)k * rows * layer.out;
-    const operand<T> a = {dy, layer.out, row0, v.batch, layer.out};
-    const operand<T> b = {matrices<T>(v, k, false, l) + layer.weight, layer.in, column0, layer.in,
-                          layer.out};
+    const int block = ho_device_net_half(&v.net, l, v.net.half[l - 1], column0, TILE_N);
+    const int outputs = block < 0 ? layer.out : v.net.half[l], out0 = block == 1 ? outputs : 0;
+    const operand<T> a = {dy + out0, layer.out, row0, v.batch, outputs};
+    const operand<T> b = {matrices<T>(v, k, false, l) + layer.weight + (size_t)out0 * layer.in,
+                          layer.in, column0, layer.in, outputs};
     const float scale = l == HO_NOISY_LAYERS ? v.net.trunk_scale : 1.0f;
     typename shape::accumulator acc;
     shape::template multiply<true, false>(acc, a, b, shared, [](const T *, int, int) {});
@@ -202,10 +207,16 @@ static __global__ void __launch_bounds__(TILE_THREADS)
     const T *x =
         l == 0 ? (const T *)v.state + (size_t)k * v.states * rows * layer.in
                : (const T *)v.hidden[l == 0 ? 0 : l - 1] + (size_t)k * v.passes * rows * layer.in;
-    const operand<T> a = {dy, layer.out, out0, layer.out, v.batch};
-    const operand<T> b = {x, layer.in, in0, layer.in, v.batch};
+    /* off a block diagonal nothing is summed; biases belong to the first tile that is on it */
+    const int below = l > 0 ? v.net.half[l - 1] : 0;
+    const int of_out = ho_device_net_half(&v.net, l, v.net.half[l], out0, GRADIENT_M);
+    const int of_in = ho_device_net_half(&v.net, l, below, in0, TILE_N);
+    const int summed = of_out >= 0 && of_in >= 0 && of_out != of_in ? 0 : v.batch;
+    const operand<T> a = {dy, layer.out, out0, layer.out, summed};
+    const operand<T> b = {x, layer.in, in0, layer.in, summed};
     constexpr int stage_k = sizeof(T) == 2 ? (int)BF16_K : (int)F32_K;
-    const bool sums_bias = in0 == 0 && threadIdx.x < GRADIENT_M;
+    const int bias_in0 = of_out == 1 ? below / TILE_N * TILE_N : 0;
+    const bool sums_bias = in0 == bias_in0 && threadIdx.x < GRADIENT_M;
     float bias_sum = 0.0f;
     typename shape::accumulator acc;
     shape::template multiply<false, false>(acc, a, b, shared, [&](const T *stage, int pitch, int) {

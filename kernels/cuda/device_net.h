@@ -87,6 +87,18 @@ static inline HO_HD int ho_device_net_has(const ho_device_net *net, int l, int r
            column - value_column * net->head_pad < net->head;
 }
 
+/* Layers 1 and 2 of a `separate` network are two blocks on the diagonal. Which of them `count`
+ * units from `first` on belong to when the second begins at `boundary`: 0 or 1; -1: both, or the
+ * layer is in one piece. */
+static inline HO_HD int ho_device_net_half(const ho_device_net *net, int l, int boundary, int first,
+                                           int count)
+{
+    if (!net->separate || (l != 1 && l != 2)) {
+        return -1;
+    }
+    return first + count <= boundary ? 0 : first >= boundary ? 1 : -1;
+}
+
 /* Where the sigma of parameter `at` of the last two layers lies: at + ho_device_net_sigma_*. */
 static inline HO_HD int32_t ho_device_net_sigma_weight(const ho_device_net *net)
 {
