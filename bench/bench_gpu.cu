@@ -425,8 +425,9 @@ static void bench_form(ho_backend *portable, ho_market *pm, const char *name,
     destroy_cohort(c);
 }
 
-/* Each part alone and all of them together: what they add to the portable path's updates. */
-static void bench_forms(ho_backend *portable, ho_market *pm)
+/* Each part alone and all of them together: what they add to the portable path's updates; and
+ * prioritised replay on the path the device takes. */
+static void bench_forms(ho_backend *b, ho_market *m, ho_backend *portable, ho_market *pm)
 {
     const ho_cohort_key base = reference_key(128, 500, FORM_UPDATES);
     ho_cohort_key key = base;
@@ -437,6 +438,9 @@ static void bench_forms(ho_backend *portable, ho_market *pm)
     bench_form(portable, pm, "per", &key);
     key.replay = HO_REPLAY_PER_RANK;
     bench_form(portable, pm, "per_rank", &key);
+    bench_form(b, m, "per_rank, fused", &key);
+    key.replay = HO_REPLAY_PER;
+    bench_form(b, m, "per, fused", &key);
     key = base;
     key.branching = 1;
     bench_form(portable, pm, "branching", &key);
@@ -618,7 +622,7 @@ int main(int argc, char **argv)
         bench_ppo(b, m, lanes[i], 0);
         bench_ppo(b, m, lanes[i], 1);
         if (lanes[i] == FORM_LANES) {
-            bench_forms(portable, pm);
+            bench_forms(b, m, portable, pm);
         }
     }
     bench_epoch(b, m);
