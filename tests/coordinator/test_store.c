@@ -9,8 +9,31 @@
 #include "coordinator/store_internal.h"
 #include "fixture.h"
 
-static void put_trial(ho_store *store, const ho_space *space, int64_t number, double choice)
+static ho_study *study;
+static ho_store *store;
+static char path[64];
+static ho_err err;
+
+static int setup(void **state)
 {
+    (void)state;
+    study = fixture_study(fixture_toml);
+    fixture_path(path, sizeof path);
+    store = fixture_store(path, study, 20);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    ho_store_close(&store);
+    ho_study_free(&study);
+    return 0;
+}
+
+static void put_trial(int64_t number, double choice)
+{
+    const ho_space *space = &study->space;
     double config[3] = {NAN, NAN, NAN};
     for (int i = 0; i < space->count; i++) {
         const char *name = space->param[i].name;
@@ -24,7 +47,7 @@ static void put_trial(ho_store *store, const ho_space *space, int64_t number, do
     assert_int_equal(ho_store_put_trial(store, space, &row), HO_OK);
 }
 
-static void put_result(ho_store *store, int64_t number, double value, const double *returns)
+static void put_result(int64_t number, double value, const double *returns)
 {
     ho_window_result window = {
         .fold = 0, .seed = 0, .sessions = returns ? 3 : 0, .session_return = returns};
@@ -56,10 +79,7 @@ static void the_schema_has_a_column_for_every_metric(void **state)
         HO_METRIC_MAP(NAME)
 #undef NAME
     };
-    char path[64], sql[160];
-    ho_study *study = fixture_study(fixture_toml);
-    fixture_path(path, sizeof path);
-    ho_store *store = fixture_store(path, study, 20);
+    char sql[160];
     for (int i = 0; i < HO_METRIC_COUNT; i++) {
         (void)snprintf(
             sql, sizeof sql,
@@ -71,20 +91,14 @@ static void the_schema_has_a_column_for_every_metric(void **state)
         fixture_count(store, "SELECT count(*) FROM pragma_table_list WHERE type = 'table' AND "
                              "name NOT LIKE 'sqlite_%' AND strict = 0"),
         0);
-    ho_store_close(&store);
-    ho_study_free(&study);
 }
 
 static void a_result_is_one_transaction_with_its_values(void **state)
 {
     (void)state;
     const double returns[3] = {0.01, -0.02, 0.03};
-    char path[64];
-    ho_study *study = fixture_study(fixture_toml);
-    fixture_path(path, sizeof path);
-    ho_store *store = fixture_store(path, study, 20);
-    put_trial(store, &study->space, 0, 1.0);
-    put_result(store, 0, 1.25, returns);
+    put_trial(0, 1.0);
+    put_result(0, 1.25, returns);
     assert_int_equal(fixture_count(store, "SELECT count(*) FROM trial"), 0);
     assert_true(ho_store_committed(store) < ho_store_queued(store));
     fixture_flush(store);
@@ -104,41 +118,27 @@ static void a_result_is_one_transaction_with_its_values(void **state)
                       "SELECT \"agent.algorithm\" = 'ppo' AND \"ppo.clip\" = 0.2 FROM trial_wide"),
         1);
     assert_int_equal(fixture_count(store, "SELECT trial FROM leaderboard WHERE rank = 1"), 0);
-    ho_store_close(&store);
-    ho_study_free(&study);
 }
 
 /* optuna 1859 and friends: an undefined value is NULL with a reason, never NaN text or 0. */
 static void an_undefined_value_is_null(void **state)
 {
     (void)state;
-    char path[64];
-    ho_study *study = fixture_study(fixture_toml);
-    fixture_path(path, sizeof path);
-    ho_store *store = fixture_store(path, study, 20);
-    put_trial(store, &study->space, 0, 0.0);
-    put_result(store, 0, NAN, NULL);
+    put_trial(0, 0.0);
+    put_result(0, NAN, NULL);
     fixture_flush(store);
     assert_int_equal(fixture_count(store, "SELECT value IS NULL FROM trial_value"), 1);
     assert_int_equal(fixture_count(store, "SELECT count(*) FROM leaderboard"), 0);
-    ho_store_close(&store);
-    ho_study_free(&study);
 }
 
 /* optuna 5138: a lock must not outlive its holder; and a second coordinator is refused. */
 static void a_second_coordinator_is_refused_and_a_crash_leaves_no_lock(void **state)
 {
     (void)state;
-    char path[64];
-    ho_err err = {0};
-    ho_store *store = NULL;
     ho_store_options options = ho_store_defaults();
-    ho_study *study = fixture_study(fixture_toml);
     int ready[2];
     char byte = 0;
 
-    fixture_path(path, sizeof path);
-    store = fixture_store(path, study, 20);
     ho_store_close(&store);
     assert_int_equal(pipe(ready), 0);
     pid_t pid = fork();
@@ -156,23 +156,16 @@ static void a_second_coordinator_is_refused_and_a_crash_leaves_no_lock(void **st
     assert_int_equal(kill(pid, SIGKILL), 0);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
     CHECK_OK(ho_store_open(&store, path, &options, &err), &err);
-    ho_store_close(&store);
-    ho_study_free(&study);
 }
 
 /* optuna 820: readers and locks of others never lose a result. */
 static void a_reader_that_locks_the_file_only_delays_a_commit(void **state)
 {
     (void)state;
-    char path[64];
-    ho_err err = {0};
     sqlite3 *other = NULL;
-    ho_study *study = fixture_study(fixture_toml);
-    fixture_path(path, sizeof path);
-    ho_store *store = fixture_store(path, study, 20);
     assert_int_equal(sqlite3_open(path, &other), SQLITE_OK);
     assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
-    put_trial(store, &study->space, 0, 0.0);
+    put_trial(0, 0.0);
     CHECK_STATUS(ho_store_flush(store, 1, true, &err), HO_EAGAIN);
     assert_non_null(ho_store_paused(store));
     assert_int_equal(sqlite3_exec(other, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
@@ -180,25 +173,19 @@ static void a_reader_that_locks_the_file_only_delays_a_commit(void **state)
     assert_null(ho_store_paused(store));
     assert_int_equal(fixture_count(store, "SELECT count(*) FROM trial"), 1);
     (void)sqlite3_close(other);
-    ho_store_close(&store);
-    ho_study_free(&study);
 }
 
 /* ray 23674: with a full disk nothing is marked done that is not stored. */
 static void a_full_disk_keeps_results_in_memory_until_there_is_space(void **state)
 {
     (void)state;
-    char path[64], pragma[64];
-    ho_err err = {0};
-    ho_study *study = fixture_study(fixture_toml);
-    fixture_path(path, sizeof path);
-    ho_store *store = fixture_store(path, study, 20);
+    char pragma[64];
     int64_t pages = fixture_count(store, "PRAGMA page_count");
     (void)snprintf(pragma, sizeof pragma, "PRAGMA max_page_count = %lld", (long long)pages);
     (void)fixture_count(store, pragma);
     for (int64_t i = 0; i < 200; i++) {
-        put_trial(store, &study->space, i, (double)(i % 2));
-        put_result(store, i, (double)i, NULL);
+        put_trial(i, (double)(i % 2));
+        put_result(i, (double)i, NULL);
     }
     CHECK_STATUS(ho_store_flush(store, 1, true, &err), HO_EAGAIN);
     CHECK_CONTAINS(ho_store_paused(store), path);
@@ -216,48 +203,32 @@ static void a_full_disk_keeps_results_in_memory_until_there_is_space(void **stat
         fixture_count(store,
                       "SELECT count(*) FROM pragma_integrity_check WHERE integrity_check = 'ok'"),
         1);
-    ho_store_close(&store);
-    ho_study_free(&study);
 }
 
 static void commits_wait_for_company_but_not_for_long(void **state)
 {
     (void)state;
-    char path[64];
-    ho_err err = {0};
-    ho_study *study = fixture_study(fixture_toml);
-    fixture_path(path, sizeof path);
-    ho_store *store = fixture_store(path, study, 20);
-    put_trial(store, &study->space, 0, 0.0);
+    put_trial(0, 0.0);
     CHECK_OK(ho_store_flush(store, 1000, false, &err), &err);
     assert_int_equal(ho_store_committed(store), 0);
     assert_true(ho_store_due_in(store, 1000) > 0);
     CHECK_OK(ho_store_flush(store, 1000 + 20000000, false, &err), &err);
     assert_int_equal(ho_store_committed(store), ho_store_queued(store));
     for (int64_t i = 1; i <= 256; i++) {
-        put_trial(store, &study->space, i, 0.0);
+        put_trial(i, 0.0);
     }
     CHECK_OK(ho_store_flush(store, 50000000, false, &err), &err);
     assert_int_equal(ho_store_committed(store), ho_store_queued(store));
-    ho_store_close(&store);
-    ho_study_free(&study);
 }
 
 static void a_row_that_the_schema_refuses_is_an_error_and_changes_nothing(void **state)
 {
     (void)state;
-    char path[64];
-    ho_err err = {0};
-    ho_study *study = fixture_study(fixture_toml);
-    fixture_path(path, sizeof path);
-    ho_store *store = fixture_store(path, study, 20);
-    put_trial(store, &study->space, 0, 0.0);
-    put_trial(store, &study->space, 0, 0.0);
+    put_trial(0, 0.0);
+    put_trial(0, 0.0);
     CHECK_STATUS(ho_store_flush(store, 1, true, &err), HO_ESTORE);
     CHECK_CONTAINS(err.text, path);
     assert_int_equal(fixture_count(store, "SELECT count(*) FROM trial"), 0);
-    ho_store_close(&store);
-    ho_study_free(&study);
 }
 
 static void a_reader_can_read_while_the_writer_writes_and_cannot_write(void **state)
@@ -283,14 +254,9 @@ static void a_reader_can_read_while_the_writer_writes_and_cannot_write(void **st
         "DETACH main",
         "SAVEPOINT a",
     };
-    char path[64];
-    ho_err err = {0};
     ho_store *reader = NULL;
-    ho_study *study = fixture_study(fixture_toml);
-    fixture_path(path, sizeof path);
-    ho_store *store = fixture_store(path, study, 20);
     CHECK_OK(ho_store_open_read(&reader, path, &err), &err);
-    put_trial(store, &study->space, 0, 0.0);
+    put_trial(0, 0.0);
     fixture_flush(store);
     assert_int_equal(fixture_count(reader, "SELECT count(*) FROM trial"), 1);
     assert_int_equal(fixture_count(reader, "SELECT count(*) FROM json_each('[1,2]')"), 2);
@@ -301,16 +267,11 @@ static void a_reader_can_read_while_the_writer_writes_and_cannot_write(void **st
     }
     assert_int_equal(fixture_count(store, "SELECT count(*) FROM trial"), 1);
     ho_store_close(&reader);
-    ho_store_close(&store);
-    ho_study_free(&study);
 }
 
 static void files_that_are_no_study_are_told_apart(void **state)
 {
     (void)state;
-    char path[64];
-    ho_err err = {0};
-    ho_store *store = NULL;
     sqlite3 *db = NULL;
     ho_store_options options = ho_store_defaults();
 
@@ -336,7 +297,6 @@ static void files_that_are_no_study_are_told_apart(void **state)
 static void a_file_without_tables_is_begun_anew(void **state)
 {
     (void)state;
-    char path[64];
     sqlite3 *db = NULL;
     fixture_path(path, sizeof path);
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
@@ -344,24 +304,17 @@ static void a_file_without_tables_is_begun_anew(void **state)
                                   NULL, NULL, NULL),
                      SQLITE_OK);
     (void)sqlite3_close(db);
-    ho_study *study = fixture_study(fixture_toml);
-    ho_store *store = fixture_store(path, study, 20);
+    study = fixture_study(fixture_toml);
+    store = fixture_store(path, study, 20);
     assert_true(ho_store_has_study(store));
-    ho_store_close(&store);
-    ho_study_free(&study);
 }
 
 static void a_newer_file_is_refused_and_a_damaged_one_is_noticed(void **state)
 {
     (void)state;
-    char path[64];
-    ho_err err = {0};
     ho_store_options options = ho_store_defaults();
-    ho_study *study = fixture_study(fixture_toml);
-    fixture_path(path, sizeof path);
-    ho_store *store = fixture_store(path, study, 20);
     for (int64_t i = 0; i < 500; i++) {
-        put_trial(store, &study->space, i, (double)(i % 2));
+        put_trial(i, (double)(i % 2));
     }
     fixture_flush(store);
     CHECK_OK(ho_store_exec(store, "PRAGMA user_version = 99", "test", &err), &err);
@@ -385,9 +338,6 @@ static void a_newer_file_is_refused_and_a_damaged_one_is_noticed(void **state)
 static void network_filesystems_are_known_and_use_a_rollback_journal(void **state)
 {
     (void)state;
-    char path[64];
-    ho_err err = {0};
-    ho_store *store = NULL;
     ho_store_options options = ho_store_defaults();
     assert_true(ho_store_is_network(0x6969));
     assert_true(ho_store_is_network((long)0xFF534D42));
@@ -408,16 +358,15 @@ static void network_filesystems_are_known_and_use_a_rollback_journal(void **stat
 static void a_read_only_medium_is_read_as_it_lies(void **state)
 {
     (void)state;
-    char path[64], folder[64];
-    ho_err err = {0};
+    char folder[64];
     ho_store *reader = NULL;
-    ho_study *study = fixture_study(fixture_toml);
+    study = fixture_study(fixture_toml);
     if (geteuid() == 0) {
         ho_study_free(&study);
         skip(); /* root writes everywhere */
     }
     fixture_path(path, sizeof path);
-    ho_store *store = fixture_store(path, study, 20);
+    store = fixture_store(path, study, 20);
     ho_store_close(&store);
     (void)snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
     assert_int_equal(chmod(folder, 0555), 0);
@@ -433,16 +382,12 @@ static void a_read_only_medium_is_read_as_it_lies(void **state)
 static void a_torn_wal_loses_only_the_torn_commit(void **state)
 {
     (void)state;
-    char path[64], copy[64], command[400], wal[80];
-    ho_err err = {0};
+    char copy[64], command[400], wal[80];
     struct stat info;
     ho_store_options options = ho_store_defaults();
-    ho_study *study = fixture_study(fixture_toml);
-    fixture_path(path, sizeof path);
-    ho_store *store = fixture_store(path, study, 20);
-    put_trial(store, &study->space, 0, 0.0);
+    put_trial(0, 0.0);
     fixture_flush(store);
-    put_trial(store, &study->space, 1, 0.0);
+    put_trial(1, 0.0);
     fixture_flush(store);
     fixture_path(copy, sizeof copy);
     (void)snprintf(command, sizeof command, "cp %s %s && cp %s-wal %s-wal", path, copy, path, copy);
@@ -454,8 +399,6 @@ static void a_torn_wal_loses_only_the_torn_commit(void **state)
     CHECK_OK(ho_store_open(&store, copy, &options, &err), &err);
     assert_int_equal(fixture_count(store, "SELECT count(*) FROM trial"), 1);
     assert_int_equal(fixture_count(store, "SELECT count(*) FROM study"), 1);
-    ho_store_close(&store);
-    ho_study_free(&study);
 }
 
 typedef struct seen {
@@ -480,15 +423,11 @@ static void old_trials_are_read_in_a_changed_space(void **state)
         "[study]\nname = \"fixture\"\n[data]\npath = \"bars.csv\"\n[search]\n"
         "\"barriers.stop_loss\" = { float = [10, 21.5] }\n"
         "\"agent.algorithm\" = { choice = [\"ppo\", \"dqn\"] }\n";
-    char path[64];
-    ho_err err = {0};
     seen s = {0};
-    ho_study *study = fixture_study(fixture_toml), *other = fixture_study(changed);
-    fixture_path(path, sizeof path);
-    ho_store *store = fixture_store(path, study, 20);
-    put_trial(store, &study->space, 0, 0.0); /* dqn, stop 20: fits, with the choice's new index */
-    put_trial(store, &study->space, 1, 1.0); /* ppo with ppo.clip: that parameter is gone */
-    put_trial(store, &study->space, 2, 0.0); /* stop 22: above the new bound */
+    ho_study *other = fixture_study(changed);
+    put_trial(0, 0.0); /* dqn, stop 20: fits, with the choice's new index */
+    put_trial(1, 1.0); /* ppo with ppo.clip: that parameter is gone */
+    put_trial(2, 0.0); /* stop 22: above the new bound */
     fixture_flush(store);
     CHECK_OK(ho_store_each_trial(store, &study->space, see, &s, &err), &err);
     assert_int_equal(s.count, 3);
@@ -498,8 +437,6 @@ static void old_trials_are_read_in_a_changed_space(void **state)
     assert_int_equal(s.count, 3);
     assert_int_equal(s.fits, 1);
     CHECK_NEAR(s.last_config[ho_space_find(&other->space, "agent.algorithm")], 1.0, 0.0);
-    ho_store_close(&store);
-    ho_study_free(&study);
     ho_study_free(&other);
 }
 
@@ -507,43 +444,39 @@ static void old_trials_are_read_in_a_changed_space(void **state)
 static void a_trial_takes_at_most_400_bytes(void **state)
 {
     (void)state;
-    char path[64];
-    ho_study *study = fixture_study(fixture_toml);
-    fixture_path(path, sizeof path);
-    ho_store *store = fixture_store(path, study, 20);
     int64_t before = fixture_count(store, "PRAGMA page_count");
     for (int64_t i = 0; i < 20000; i++) {
-        put_trial(store, &study->space, i, (double)(i % 2));
+        put_trial(i, (double)(i % 2));
     }
     fixture_flush(store);
     int64_t bytes = (fixture_count(store, "PRAGMA page_count") - before) * 4096;
     if (bytes > 400 * 20000) {
         fail_msg("%lld bytes a trial", (long long)(bytes / 20000));
     }
-    ho_store_close(&store);
-    ho_study_free(&study);
 }
 
 int main(void)
 {
+#define MADE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define NEW(name)  cmocka_unit_test_teardown(name, teardown)
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_schema_has_a_column_for_every_metric),
-        cmocka_unit_test(a_result_is_one_transaction_with_its_values),
-        cmocka_unit_test(an_undefined_value_is_null),
-        cmocka_unit_test(a_second_coordinator_is_refused_and_a_crash_leaves_no_lock),
-        cmocka_unit_test(a_reader_that_locks_the_file_only_delays_a_commit),
-        cmocka_unit_test(a_full_disk_keeps_results_in_memory_until_there_is_space),
-        cmocka_unit_test(commits_wait_for_company_but_not_for_long),
-        cmocka_unit_test(a_row_that_the_schema_refuses_is_an_error_and_changes_nothing),
-        cmocka_unit_test(a_reader_can_read_while_the_writer_writes_and_cannot_write),
-        cmocka_unit_test(files_that_are_no_study_are_told_apart),
-        cmocka_unit_test(a_file_without_tables_is_begun_anew),
-        cmocka_unit_test(a_newer_file_is_refused_and_a_damaged_one_is_noticed),
-        cmocka_unit_test(network_filesystems_are_known_and_use_a_rollback_journal),
-        cmocka_unit_test(a_read_only_medium_is_read_as_it_lies),
-        cmocka_unit_test(a_torn_wal_loses_only_the_torn_commit),
-        cmocka_unit_test(old_trials_are_read_in_a_changed_space),
-        cmocka_unit_test(a_trial_takes_at_most_400_bytes),
+        MADE(the_schema_has_a_column_for_every_metric),
+        MADE(a_result_is_one_transaction_with_its_values),
+        MADE(an_undefined_value_is_null),
+        MADE(a_second_coordinator_is_refused_and_a_crash_leaves_no_lock),
+        MADE(a_reader_that_locks_the_file_only_delays_a_commit),
+        MADE(a_full_disk_keeps_results_in_memory_until_there_is_space),
+        MADE(commits_wait_for_company_but_not_for_long),
+        MADE(a_row_that_the_schema_refuses_is_an_error_and_changes_nothing),
+        MADE(a_reader_can_read_while_the_writer_writes_and_cannot_write),
+        NEW(files_that_are_no_study_are_told_apart),
+        NEW(a_file_without_tables_is_begun_anew),
+        MADE(a_newer_file_is_refused_and_a_damaged_one_is_noticed),
+        NEW(network_filesystems_are_known_and_use_a_rollback_journal),
+        NEW(a_read_only_medium_is_read_as_it_lies),
+        MADE(a_torn_wal_loses_only_the_torn_commit),
+        MADE(old_trials_are_read_in_a_changed_space),
+        MADE(a_trial_takes_at_most_400_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
