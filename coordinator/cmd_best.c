@@ -57,7 +57,6 @@ int ho_cmd_best(int argc, char **argv)
 int ho_cmd_show(int argc, char **argv)
 {
     bool why = false;
-    ho_arguments args;
     ho_err err = {0};
     ho_store *store = NULL;
     int64_t number = -1;
@@ -76,16 +75,10 @@ int ho_cmd_show(int argc, char **argv)
         .min_arguments = 2,
         .max_arguments = 2,
     };
-    ho_status rc = ho_usage_parse(&usage, argc, argv, &args);
-    if (rc != HO_OK) {
-        return ho_exit_code(rc);
-    }
-    if (ho_usage_trial(&usage, args.item[1], &number) != HO_OK) {
-        return HO_EXIT_USAGE;
-    }
-    if ((rc = ho_store_open_read(&store, args.item[0], &err)) != HO_OK) {
-        (void)ho_exit_report(&err);
-        return HO_EXIT_STORE;
+    ho_status rc = HO_OK;
+    int code = HO_EXIT_OK;
+    if (!ho_usage_open_trial(&usage, argc, argv, &number, &store, &code)) {
+        return code;
     }
     if ((rc = ho_trial_print_head(stdout, store, number, &err)) == HO_OK &&
         (!why || (rc = ho_trial_print_why(stdout, store, number, &err)) == HO_OK)) {

@@ -66,7 +66,6 @@ static ho_status compare(ho_store *store, int64_t number, const ho_job_answer *a
 int ho_cmd_reproduce(int argc, char **argv)
 {
     bool cpu = false;
-    ho_arguments args;
     ho_err err = {0};
     ho_store *store = NULL;
     ho_job_answer answer = {0};
@@ -90,16 +89,10 @@ int ho_cmd_reproduce(int argc, char **argv)
         .min_arguments = 2,
         .max_arguments = 2,
     };
-    ho_status rc = ho_usage_parse(&usage, argc, argv, &args);
-    if (rc != HO_OK) {
-        return ho_exit_code(rc);
-    }
-    if (ho_usage_trial(&usage, args.item[1], &number) != HO_OK) {
-        return HO_EXIT_USAGE;
-    }
-    if ((rc = ho_store_open_read(&store, args.item[0], &err)) != HO_OK) {
-        (void)ho_exit_report(&err);
-        return HO_EXIT_STORE;
+    ho_status rc = HO_OK;
+    int code = HO_EXIT_OK;
+    if (!ho_usage_open_trial(&usage, argc, argv, &number, &store, &code)) {
+        return code;
     }
     rc = ho_rerun(store, number, HO_RERUN_FOLDS, cpu, &trial, &answer, &err);
     if (rc == HO_OK) {

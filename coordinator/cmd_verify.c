@@ -139,7 +139,6 @@ static void print_costs(const cJSON *body)
 
 int ho_cmd_verify(int argc, char **argv)
 {
-    ho_arguments args;
     ho_err err = {0};
     ho_store *store = NULL;
     ho_job_answer answer = {0};
@@ -165,16 +164,10 @@ int ho_cmd_verify(int argc, char **argv)
         .min_arguments = 2,
         .max_arguments = 2,
     };
-    ho_status rc = ho_usage_parse(&usage, argc, argv, &args);
-    if (rc != HO_OK) {
-        return ho_exit_code(rc);
-    }
-    if (ho_usage_trial(&usage, args.item[1], &number) != HO_OK) {
-        return HO_EXIT_USAGE;
-    }
-    if ((rc = ho_store_open_read(&store, args.item[0], &err)) != HO_OK) {
-        (void)ho_exit_report(&err);
-        return HO_EXIT_STORE;
+    ho_status rc = HO_OK;
+    int code = HO_EXIT_OK;
+    if (!ho_usage_open_trial(&usage, argc, argv, &number, &store, &code)) {
+        return code;
     }
     rc = ho_costs_parse(costs, cost, HO_RERUN_COSTS_MAX, &cost_count, &err);
     rc = rc == HO_OK ? ho_rerun_actions(store, number, cost, cost_count, 0, &trial, &answer, &err)

@@ -113,6 +113,12 @@ void ho_usage_set_visit(void (*visit)(const ho_usage *usage, void *user), void *
 /* An argument that is a trial's number. HO_EUSAGE: the message was printed. */
 ho_status ho_usage_trial(const ho_usage *usage, const char *text, int64_t *number);
 
+struct ho_store;
+/* DB N of a command: reads its arguments, opens the study for reading. false: the program ends with
+ * *code; what is wrong was printed. */
+bool ho_usage_open_trial(const ho_usage *usage, int argc, char **argv, int64_t *number,
+                         struct ho_store **store, int *code);
+
 /* "90", "90s", "5m", "8h", "2d" as seconds. HO_EUSAGE for anything else or a negative length. */
 ho_status ho_option_duration(const char *text, double *seconds);
 

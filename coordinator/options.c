@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "coordinator/reference.h"
+#include "coordinator/store.h"
 #include "study/log.h"
 #include "study/text.h"
 
@@ -295,4 +296,26 @@ ho_status ho_usage_trial(const ho_usage *usage, const char *text, int64_t *numbe
     }
     (void)fprintf(stderr, "hyperopt %s: %s: expected a trial's number\n", usage->name, text);
     return HO_EUSAGE;
+}
+
+bool ho_usage_open_trial(const ho_usage *usage, int argc, char **argv, int64_t *number,
+                         struct ho_store **store, int *code)
+{
+    ho_arguments args;
+    ho_err err = {0};
+    ho_status rc = ho_usage_parse(usage, argc, argv, &args);
+    if (rc != HO_OK) {
+        *code = ho_exit_code(rc);
+        return false;
+    }
+    if (ho_usage_trial(usage, args.item[1], number) != HO_OK) {
+        *code = HO_EXIT_USAGE;
+        return false;
+    }
+    if (ho_store_open_read(store, args.item[0], &err) != HO_OK) {
+        (void)ho_exit_report(&err);
+        *code = HO_EXIT_STORE;
+        return false;
+    }
+    return true;
 }
