@@ -80,7 +80,8 @@ typedef struct ho_market_data {
     int has_volume;
 } ho_market_data;
 
-/* Copies what it needs; the arrays may go after the call. HO_EINVAL: T < 2, NULL, NaN in a bar. */
+/* Copies what it needs; the arrays may go after the call. HO_EINVAL: T < 2, NULL, NaN in a bar or
+ * feature. */
 ho_status ho_market_load(ho_backend *backend, const ho_market_data *data, ho_market **out,
                          ho_err *err);
 void ho_market_unload(ho_market **market);

@@ -25,6 +25,12 @@ static ho_status check(const ho_market_data *data, ho_err *err)
                           (long long)data->warmup, (long long)data->T,
                           (long long)data->interval_ns);
     }
+    for (int64_t i = data->warmup * data->F; i < data->T * data->F; i++) {
+        if (!isfinite(data->features[i])) {
+            return ho_err_set(err, HO_EINVAL, "market: feature %lld of bar %lld is not finite",
+                              (long long)(i % data->F), (long long)(i / data->F));
+        }
+    }
     for (int64_t t = 0; t < data->T; t++) {
         for (int c = 0; c < HO_BAR_COLUMNS; c++) {
             if (!isfinite(data->bars[t * HO_BAR_COLUMNS + c])) {

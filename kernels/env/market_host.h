@@ -44,8 +44,8 @@ typedef struct ho_market_host {
     ho_sigma_table *sigma; /* [sigma_count] */
 } ho_market_host;
 
-/* HO_EINVAL: T < 2 or beyond int32, NULL, NaN or inf in a bar (err names bar and column),
- * sessions that decrease. HO_ENOMEM. */
+/* HO_EINVAL: T < 2 or beyond int32, NULL, NaN or inf in a bar or in a feature from `warmup` on (err
+ * names bar and column), sessions that decrease. HO_ENOMEM. */
 ho_status ho_market_host_create(const struct ho_market_data *data, ho_market_host **out,
                                 ho_err *err);
 void ho_market_host_destroy(ho_market_host **host);

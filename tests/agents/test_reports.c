@@ -310,6 +310,135 @@ static void every_reset_draws_a_new_start(void **state)
     close_bench(&b);
 }
 
+/* ---- rsl_rl 33: one environment's NaN spreads over the batch into everything ---- */
+
+enum { POISONED = 3 };
+
+typedef struct nan_form {
+    ho_algorithm algorithm;
+    int32_t precision;
+} nan_form;
+
+static const nan_form nan_forms[] = {{HO_DQN, HO_PRECISION_F32},
+                                     {HO_DQN, HO_PRECISION_BF16},
+                                     {HO_PPO, HO_PRECISION_F32},
+                                     {HO_PPO, HO_PRECISION_BF16}};
+enum { NAN_FORMS = sizeof nan_forms / sizeof nan_forms[0] };
+
+static ho_cohort_key nan_key(const world *w, const nan_form *f)
+{
+    ho_cohort_key key = world_key(w, f->algorithm);
+    key.precision = f->precision;
+    return key;
+}
+
+static ho_lane_config nan_lane(const world *w, const ho_cohort_key *key, uint64_t trial)
+{
+    ho_lane_config lane = world_lane(w, key, trial);
+    lane.env.reset_flags = 0; /* the account goes on into the next epoch */
+    return lane;
+}
+
+static void poison(ho_lane *lane)
+{
+    lane->slot[POISONED].equity = NAN;
+    lane->slot[POISONED].account.cash = NAN;
+}
+
+/* Within a lane the network is shared, so a NaN must not come as far as an update: the other
+ * episodes are what they would have been, the guard stops the lane, its weights stay finite. */
+static void an_episodes_nan_changes_no_other_episode_and_no_weight(void **state)
+{
+    (void)state;
+    for (int f = 0; f < NAN_FORMS; f++) {
+        bench bad, good;
+        world *w = world_new(WORLD_SIGNAL, 400, 3, WORLD_FEATURES, 1);
+        const ho_cohort_key key = nan_key(w, &nan_forms[f]);
+        const ho_lane_config lane = nan_lane(w, &key, 2);
+        open_bench(&bad, &key, &lane, w);
+        open_bench(&good, &key, &lane, world_new(WORLD_SIGNAL, 400, 3, WORLD_FEATURES, 1));
+        ho_lane_epoch(&bad.work);
+        ho_lane_epoch(&good.work);
+        poison(bad.work.lane);
+        ho_lane_collect(&bad.work);
+        ho_lane_collect(&good.work);
+        const ho_rollout *a = &bad.work.scratch->rollout, *b = &good.work.scratch->rollout;
+        const size_t columns = (size_t)bad.work.shape->portfolio;
+        int poisoned = 0;
+        for (int32_t at = 0; at < bad.work.shape->steps * key.episodes; at++) {
+            const size_t p = (size_t)at * columns;
+            if (at % key.episodes == POISONED) {
+                poisoned += isnan(a->before[p]);
+                continue;
+            }
+            assert_int_equal(a->bar[at], b->bar[at]);
+            assert_int_equal(a->action[at], b->action[at]);
+            assert_int_equal(a->flags[at], b->flags[at]);
+            assert_true(a->reward[at] == b->reward[at]);
+            assert_memory_equal(a->before + p, b->before + p, columns * sizeof(float));
+            assert_memory_equal(a->after + p, b->after + p, columns * sizeof(float));
+        }
+        assert_true(poisoned > 0); /* until its episode's end */
+        if (key.algorithm == HO_PPO) {
+            ho_lane_learn_ppo(&bad.work);
+        } else {
+            ho_lane_learn_dqn(&bad.work);
+        }
+        assert_int_equal(bad.work.lane->n.state, HO_LANE_DIVERGED);
+        assert_int_not_equal(bad.work.lane->n.guard, HO_GUARD_NONE);
+        for (int64_t i = 0; i < bad.work.shape->net.size; i++) {
+            assert_true(isfinite(bad.work.lane->online[i]) && isfinite(bad.work.lane->m[i]));
+        }
+        close_bench(&bad);
+        close_bench(&good);
+    }
+}
+
+static void an_episodes_nan_stops_its_lane_and_no_other(void **state)
+{
+    (void)state;
+    enum { LANES = 3, BAD = 1 };
+    ho_err err;
+    for (int f = 0; f < NAN_FORMS; f++) {
+        world *w = world_new(WORLD_SIGNAL, 400, 3, WORLD_FEATURES, 2);
+        const ho_cohort_key key = nan_key(w, &nan_forms[f]);
+        ho_cohort *c[2];
+        ho_epoch_stat stat[2][LANES];
+        for (int i = 0; i < 2; i++) {
+            CHECK_OK(ho_cohort_create(w->backend, w->market, &key, LANES, &c[i], &err), &err);
+            for (int slot = 0; slot < LANES; slot++) {
+                const ho_lane_config lane = nan_lane(w, &key, (uint64_t)slot);
+                CHECK_OK(ho_lane_start(c[i], slot, &lane, &err), &err);
+            }
+            CHECK_OK(ho_cohort_run_epoch(c[i], stat[i], &err), &err);
+        }
+        poison(ho_cpu_cohort_of(c[0])->lane[BAD]);
+        for (int i = 0; i < 2; i++) {
+            CHECK_OK(ho_cohort_run_epoch(c[i], stat[i], &err), &err);
+            CHECK_OK(ho_cohort_run_epoch(c[i], stat[i], &err), &err);
+        }
+        for (int slot = 0; slot < LANES; slot++) {
+            void *blob[2];
+            size_t size[2];
+            if (slot == BAD) {
+                assert_int_equal(stat[0][slot].state, HO_LANE_DIVERGED);
+                assert_int_equal(stat[1][slot].state, HO_LANE_ACTIVE);
+                continue;
+            }
+            for (int i = 0; i < 2; i++) {
+                CHECK_OK(ho_lane_save(c[i], slot, 1, &blob[i], &size[i], &err), &err);
+            }
+            assert_int_equal(size[0], size[1]);
+            assert_memory_equal(blob[0], blob[1], size[0]);
+            free(blob[0]);
+            free(blob[1]);
+        }
+        ho_cohort_destroy(&c[0]);
+        ho_cohort_destroy(&c[1]);
+        world_free(&w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -320,6 +449,8 @@ int main(void)
         cmocka_unit_test(a_states_values_do_not_depend_on_its_neighbours),
         cmocka_unit_test(memory_does_not_grow_over_many_trials),
         cmocka_unit_test(every_reset_draws_a_new_start),
+        cmocka_unit_test(an_episodes_nan_changes_no_other_episode_and_no_weight),
+        cmocka_unit_test(an_episodes_nan_stops_its_lane_and_no_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -479,6 +479,14 @@ static void bad_markets_are_refused_by_bar(void **state)
     REFUSED("warmup", bad.warmup = -1);
     REFUSED("warmup", bad.warmup = 100);
     REFUSED("interval", bad.interval_ns = 0);
+    static float features[100 * 3];
+    features[7 * 3 + 1] = NAN;
+    REFUSED("feature 1 of bar 7", bad.F = 3; bad.features = features);
+    features[7 * 3 + 1] = -INFINITY;
+    REFUSED("feature 1 of bar 7", bad.F = 3; bad.features = features);
+    bad.warmup = 8; /* nobody reads the rows before */
+    CHECK_OK(ho_market_load(m->backend, &bad, &market, &err), &err);
+    ho_market_unload(&market);
     m->bars[17 * 5 + HO_LOW] = NAN;
     REFUSED("bar 17 has a low", (void)0);
     m->bars[17 * 5 + HO_LOW] = 1.0;
