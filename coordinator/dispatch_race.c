@@ -107,6 +107,20 @@ static void decide(const ho_dispatch *d, int64_t number, ho_race_row *row, char 
                    fabs(v.mean_gap), v.p, d->config.race_p, v.drop ? "dropped" : "goes on");
 }
 
+/* The joined series stands for all folds: that of some is not kept. Leaves the windows of folds in
+ * kept [windows] and makes them the result's. */
+static void leave_out_joined(ho_trial_result *result, ho_window_result *kept)
+{
+    int n = 0;
+    for (int i = 0; i < result->windows; i++) {
+        if (result->window[i].fold >= 0) {
+            kept[n++] = result->window[i];
+        }
+    }
+    result->window = kept;
+    result->windows = n;
+}
+
 /* The trial waits for a worker that runs its next folds. */
 static ho_status go_on(ho_dispatch *d, int64_t worker, const ho_trial_result *result,
                        const char *why)
@@ -173,14 +187,26 @@ ho_status ho_dispatch_round(ho_dispatch *d, int64_t worker, const ho_round_in *i
     if ((rc = ho_store_put_race(d->store, &row)) != HO_OK) {
         return ho_err_set(err, rc, "out of memory");
     }
-    if (*goes_on) {
-        return go_on(d, worker, result, why);
+    if (strcmp(row.verdict, "end") == 0) {
+        return ho_dispatch_take_result(d, worker, result, now_ns, err);
     }
-    if (strcmp(row.verdict, "drop") == 0) {
+    ho_window_result *kept =
+        (ho_window_result *)malloc(((size_t)result->windows + 1) * sizeof *kept);
+    if (!kept) {
+        return ho_err_set(err, HO_ENOMEM, "out of memory");
+    }
+    leave_out_joined(result, kept);
+    if (*goes_on) {
+        rc = go_on(d, worker, result, why);
+    } else {
         result->state = HO_TRIAL_PRUNED;
         result->fail_reason = why;
+        rc = ho_dispatch_take_result(d, worker, result, now_ns, err);
     }
-    return ho_dispatch_take_result(d, worker, result, now_ns, err);
+    result->window = NULL; /* nobody reads them from here on */
+    result->windows = 0;
+    free(kept);
+    return rc;
 }
 
 /* ---- resuming ------------------------------------------------------------------------------- */

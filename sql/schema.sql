@@ -142,7 +142,8 @@ CREATE TABLE trial_value (
 CREATE INDEX trial_value_by_value ON trial_value (objective, value);
 
 -- Out-of-sample metrics of one agent: a fold's test window, or fold -1: the joined series of all
--- folds. Written with the result. reasons: JSON {metric: reason} for the NULL ones.
+-- folds. Written with the result; raced folds with their round, and fold -1 when all are run.
+-- reasons: JSON {metric: reason} for the NULL ones.
 CREATE TABLE fold_result (
     trial   INTEGER NOT NULL REFERENCES trial (number),
     fold    INTEGER NOT NULL,                -- from 0; -1 the joined out-of-sample series

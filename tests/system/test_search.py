@@ -58,6 +58,8 @@ class Racing(harness.SystemTest):
                 self.assertLess(folds[trial], count)
                 self.assertRegex(reason, r"race: \d+ of 16 folds, against trial \d+ on \d+ common folds worse by "
                                          r"[\d.]+ on average, p = [\d.]+ \(limit 0.15\): dropped")
+        self.assertEqual(self.query("SELECT trial FROM fold_result WHERE fold = -1 AND trial NOT IN (SELECT number "
+                                    "FROM trial WHERE state = 'COMPLETE')", "raced.db"), [])  # joined: all folds
         self.explained(next(t for t, n in folds.items() if n < count))
         # every lease is one attempt, each of them ended by the result of its folds
         self.assertEqual(self.query("SELECT t.number, t.attempt FROM trial t WHERE t.attempt <> "
