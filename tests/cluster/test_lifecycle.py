@@ -154,7 +154,7 @@ class Lifecycle(harness.SystemTest):
         self.assertEachOnce(8)
 
     def test_replaced_and_preempted_worker_pods_lose_nothing(self):
-        self.study(trials=16, epochs=80, ping=0.2, silence=3, attempts=100, more="[checkpoint]\nreplay = true\nevery = 5")
+        self.study(trials=8, epochs=80, ping=0.2, silence=10, attempts=100, more="[checkpoint]\nreplay = true")
         run = self.coordinator()
         indices = [self.job_index(i) for i in range(3)]
         for ending in (signal.SIGTERM, signal.SIGKILL, signal.SIGUSR1):
@@ -174,7 +174,7 @@ class Lifecycle(harness.SystemTest):
             self.assertEqual(len(codes), 2)  # the Job is complete: each index was replaced once
         self.assertIn("file sent", (self.dir / "coordinator").read_text())  # a checkpoint went to another pod
         self.assertGreaterEqual(self.one("SELECT max(attempt) FROM trial"), 2)
-        self.assertEachOnce(16)
+        self.assertEachOnce(8)
         run.send_signal(signal.SIGTERM)
         self.wait(run)
 

@@ -120,7 +120,7 @@ static void a_result_is_one_transaction_with_its_values(void **state)
     assert_int_equal(fixture_count(store, "SELECT trial FROM leaderboard WHERE rank = 1"), 0);
 }
 
-/* optuna 1859 and friends: an undefined value is NULL with a reason, never NaN text or 0. */
+/* An undefined value is NULL with a reason, never NaN text or 0. */
 static void an_undefined_value_is_null(void **state)
 {
     (void)state;

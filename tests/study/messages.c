@@ -157,6 +157,9 @@ static void fill_texts(ho_message *m)
     case HO_MSG_BYE:
         (void)snprintf(m->bye.reason, sizeof m->bye.reason, "drained");
         break;
+    case HO_MSG_PAUSE:
+        m->pause.epoch = 27;
+        break;
     case HO_MSG_FETCH:
         m->fetch.kind = HO_FETCH_ACTIONS;
         m->fetch.fold = m->fetch.seed = -1;

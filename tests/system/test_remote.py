@@ -285,6 +285,7 @@ class Remote(harness.SystemTest):
             os.system(f"ip -n {a} link set {a} up")
         self.assertRan(run, 8)
 
+    # optuna 820: 32 processes start at once
     def test_32_workers_that_start_at_once_share_the_trials(self):
         self.write(study_text(trials=40, epochs=1, silence=60)
                    .replace("[workers]\n", "[workers]\nin_flight = 32\n"))
