@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "coordinator/output.h"
 #include "coordinator/search/racing.h"
 #include "coordinator/search_options.h"
 #include "kernels/agent_config.h"
@@ -276,6 +277,22 @@ static void print_precision(printer *p)
     }
 }
 
+/* What a lost worker costs. */
+static void print_checkpoints(printer *p)
+{
+    int64_t every = ho_settings_i64(p->s, HO_KEY_CHECKPOINT_EVERY);
+    char interval[40];
+    ho_output_duration(ho_settings_f64(p->s, HO_KEY_CHECKPOINT_INTERVAL), interval,
+                       sizeof interval);
+    if (every == 0) {
+        (void)fprintf(p->out, "  checkpoints only when a worker is asked to stop\n");
+    } else {
+        (void)fprintf(
+            p->out, "  checkpoints of a running trial every %s, and at least %lld epoch%s apart\n",
+            interval, (long long)every, every == 1 ? "" : "s");
+    }
+}
+
 static void print_work(printer *p)
 {
     const ho_study *study = p->setup->study;
@@ -308,6 +325,7 @@ static void print_work(printer *p)
     (void)fprintf(p->out,
                   "  memory      about %.3g weights an agent: %.1f MB with moments and target\n",
                   weights, weights * 16e-6);
+    print_checkpoints(p);
     print_race(p);
     print_precision(p);
     if (in_flight * 4 > trials && trials > 4) {

@@ -145,6 +145,7 @@ class Faults(harness.SystemTest):
         self.write(study_text(trials=1, epochs=200, attempts=9, study="deterministic = true\nparallel = 1",
                               more='[checkpoint]\nreplay = true\ninterval = "0s"').replace(
                                   "episodes = 4", "episodes = 32"))
+        self.assertIn("checkpoints of a running trial every 0.0 s", self.hyperopt("check", "t.toml").stdout)
         self.hyperopt("run", "t.toml", "--database", "calm.db")
         run = self.start("run", "t.toml", "--log-level", "info")
         self.until(lambda: self.one("SELECT count(*) FROM artifact WHERE kind = 'checkpoint'") >= 2, "checkpoints", run)
