@@ -33,11 +33,12 @@ void ho_server_forget_lost(ho_server *s)
     }
 }
 
+/* A newer checkpoint stands for an older one, however it was sent. */
 static ho_lost **find(ho_server *s, const ho_message *m)
 {
     ho_lost **at = &s->lost_files;
     while (*at && ((*at)->trial != m->trial || (*at)->attempt != m->attempt ||
-                   (*at)->kind != m->chunk.kind || strcmp((*at)->name, m->chunk.name) != 0)) {
+                   strcmp((*at)->name, m->chunk.name) != 0)) {
         at = &(*at)->next;
     }
     return at;
@@ -138,8 +139,10 @@ void ho_server_tend_lost(ho_server *s, int64_t now_ns)
     }
     s->lost_known = true;
     for (ho_lost **at = &s->lost_files; *at;) {
-        if (!ho_dispatch_holds(s->dispatch, (*at)->worker, (*at)->trial, (*at)->attempt)) {
-            remove_at(at); /* the trial has ended, or its worker is gone */
+        bool asked_once = (*at)->kind == HO_CHUNK_CHECKPOINT && (*at)->asked_ns > 0;
+        if (asked_once || !ho_dispatch_is_here(s->dispatch, (*at)->worker) ||
+            !ho_dispatch_holds(s->dispatch, (*at)->worker, (*at)->trial, (*at)->attempt)) {
+            remove_at(at); /* the next one comes by itself; the trial or its worker is gone */
             continue;
         }
         largest = (*at)->total > largest ? (*at)->total : largest;

@@ -5,6 +5,7 @@ Needs root (mount), and is skipped without.
 """
 import hashlib
 import os
+import signal
 import subprocess
 
 import harness
@@ -98,6 +99,19 @@ class Disk(harness.SystemTest):
         self.wait(run)
         self.assertEqual(set(self.states()), {"COMPLETE", "PRUNED"})
         self.assertEqual(self.one("SELECT count(*) FROM artifact WHERE kind = 'checkpoint' AND deleted_ns IS NULL"), 0)
+        self.assert_artifacts_whole()
+
+    def test_a_worker_that_dies_with_its_artifacts_holds_nobody_up(self):
+        (self.dir / "t.artifacts").symlink_to(self.mount)
+        filler = self.fill()
+        self.write(promoting(study_text(trials=12, epochs=4, attempts=9)))
+        run = self.start("run", "t.toml", "--log-level", "info")
+        self.until(lambda: "wait at the workers" in self.log(), "the pause", run)
+        os.kill(self.children(run)[0], signal.SIGKILL)
+        filler.unlink()
+        self.wait(run)
+        self.assertIn("artifacts are written again", self.log())
+        self.assertLessEqual(set(self.states()), {"COMPLETE", "PRUNED"})
         self.assert_artifacts_whole()
 
     def test_a_read_only_folder_is_refused_by_run_and_read_by_sql(self):
