@@ -65,16 +65,20 @@ static __global__ void __launch_bounds__(GATHER_THREADS)
     if (item == 0) {
         v.rows[k] = left < 0 ? 0 : left < l.batch ? left : l.batch;
     }
-    T column[CHUNK];
+    __align__(16) T column[CHUNK];
+    constexpr int words = (int)sizeof(column) / 16;
     if (row < left) {
         const ho_trace_step *t = &trace_of(v, k)[list[(size_t)k * list_stride + from + row]];
         const int64_t bar = (int64_t)t->bar + next;
         const float *portfolio = next ? t->after : t->before;
-        const T *market = (const T *)l.features + bar * HO_STATE_PAD + column0;
+        const uint4 *market = (const uint4 *)((const T *)l.features + bar * HO_STATE_PAD + column0);
+#pragma unroll
+        for (int i = 0; i < words; i++) {
+            ((uint4 *)column)[i] = market[i];
+        }
         const int first = l.net.market, end = first + l.net.portfolio;
 #pragma unroll
         for (int i = 0; i < CHUNK; i++) {
-            column[i] = market[i];
             if (column0 + i >= first && column0 + i < end) {
                 put(&column[i], portfolio[column0 + i - first]);
             }
@@ -85,10 +89,10 @@ static __global__ void __launch_bounds__(GATHER_THREADS)
             put(&column[i], 0.0f);
         }
     }
-    T *to = (T *)l.state + ((size_t)k * l.batch + row) * HO_STATE_PAD + column0;
+    uint4 *to = (uint4 *)((T *)l.state + ((size_t)k * l.batch + row) * HO_STATE_PAD + column0);
 #pragma unroll
-    for (int i = 0; i < CHUNK; i++) {
-        to[i] = column[i];
+    for (int i = 0; i < words; i++) {
+        to[i] = ((const uint4 *)column)[i];
     }
 }
 
