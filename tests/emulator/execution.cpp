@@ -456,9 +456,6 @@ static void set_up(void)
         return;
     }
     machine.arena = (char *)map_memory(ARENA_BYTES);
-    const char *order = getenv("HYPEROPT_EMULATOR_ORDER");
-    machine.order = order ? (unsigned)strtoul(order, NULL, 10) : 0;
-    machine.shuffle.seed(machine.order);
     machine.current = &machine.main;
 }
 
@@ -533,6 +530,9 @@ void execute(const launch &l)
     static std::mutex one_at_a_time;
     const std::lock_guard<std::mutex> lock(one_at_a_time);
     set_up();
+    const char *order = getenv("HYPEROPT_EMULATOR_ORDER");
+    machine.order = order ? (unsigned)strtoul(order, NULL, 10) : 0;
+    machine.shuffle.seed(machine.order);
     machine.run = &l;
     block_dim = l.block;
     grid_dim = l.grid;

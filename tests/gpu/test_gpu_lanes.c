@@ -29,11 +29,12 @@ static world *open_world(int portable, int device)
 static ho_cohort_key reference_key(const world *w)
 {
     ho_cohort_key key = world_key(w, HO_DQN);
-    key.hidden1 = key.hidden2 = 256;
-    key.head = 128;
+    key.hidden1 = key.hidden2 = gpu_size(256, 64);
+    key.head = gpu_size(128, 32);
     key.batch = gpu_size(256, 96);
     key.updates = gpu_size(30, 4);
     key.episodes = gpu_size(24, 9);
+    key.episode_length = gpu_size(key.episode_length, 17);
     key.replay_capacity = 2000;
     key.precision = HO_PRECISION_BF16;
     return key;
@@ -198,7 +199,7 @@ static void lane_7_of_64_driven_to_nan_leaves_63_equal(void **state)
     for (int portable = first_path(); portable < 2; portable++) {
         world *w = open_world(portable, 0);
         ho_cohort_key key = reference_key(w);
-        key.updates = gpu_size(10, 2);
+        key.updates = gpu_size(10, 1);
         ho_cohort *sick = open_cohort(w, &key, lanes), *well = open_cohort(w, &key, lanes);
         for (int k = 0; k < lanes; k++) {
             const ho_lane_config lane = lane_of(w, &key, (uint64_t)k);
@@ -322,6 +323,8 @@ static void a_short_run_of_everything(void **state)
         ho_backtest_result r[2];
         world *w = open_world(portable, 0);
         ho_cohort_key key = reference_key(w);
+        key.hidden1 = key.hidden2 = 256;
+        key.head = 128;
         key.batch = 128;
         key.episodes = 9;
         key.episode_length = 6;
@@ -368,7 +371,9 @@ static void memory_is_flat_over_trials_of_changing_shapes(void **state)
         key.hidden2 = trial % 3 ? 256 : 64;
         key.head = trial % 2 ? 128 : 48;
         key.batch = 64 << trial % 3;
-        key.updates = 4;
+        key.updates = gpu_size(4, 1);
+        key.episodes = gpu_size(key.episodes, 5);
+        key.episode_length = gpu_size(key.episode_length, 11);
         key.precision = trial % 5 ? HO_PRECISION_BF16 : HO_PRECISION_F32;
         ho_lane_config lane = lane_of(w, &key, (uint64_t)trial);
         lane.env.sigma_window = 30 + trial % 4;
@@ -377,7 +382,7 @@ static void memory_is_flat_over_trials_of_changing_shapes(void **state)
         run(c, 2, stat);
         ho_backtest_result r;
         const ho_backtest_request request = {
-            .policy = HO_POLICY_GREEDY, .slot_count = 1, .window = {0, 200}};
+            .policy = HO_POLICY_GREEDY, .slot_count = 1, .window = {0, gpu_size(200, 20)}};
         CHECK_OK(ho_backtest(w->market, c, &request, 1, &r, &err), &err);
         ho_backtest_free(&r);
         ho_cohort_destroy(&c);
