@@ -5,7 +5,7 @@
  *
  * Workload: 60 -> 256 -> 256 -> {128 -> 1, 128 -> 45}, bf16, 1,000,000 bars of 51 features, market
  * orders, diversity on. collect: 128 episodes x 500 steps a lane. learn: 341 updates of batch 1024.
- * PPO: 128 x 128 steps, 4 passes in minibatches of 4,096, curiosity on.
+ * PPO: 128 x 128 steps, 4 passes in minibatches of 4,096; once more with curiosity.
  * epoch: 2,048 x 100 steps + 341 updates. backtest: 8 windows x 100,000 bars a lane, greedy,
  * metrics included. Times are medians; [best]. */
 #include <math.h>
@@ -481,9 +481,9 @@ static ho_status enqueue_curiosity(cuda_cohort *c)
                               (float *)c->experience.curiosity, c->stream);
 }
 
-/* An epoch of the default PPO: 128 x 128 steps, 4 passes in minibatches of 4,096; with the forward
- * model trained every epoch. separate: the value has a network of its own. */
-static void bench_ppo(ho_backend *b, ho_market *m, int lanes, int separate)
+/* An epoch of the default PPO: 128 x 128 steps, 4 passes in minibatches of 4,096. separate: the
+ * value has a network of its own. curious: with the forward model, trained every epoch. */
+static void bench_ppo(ho_backend *b, ho_market *m, int lanes, int separate, int curious)
 {
     ho_cohort_key key = ho_cohort_key_defaults(HO_PPO);
     key.market_features = FEATURES;
@@ -493,7 +493,7 @@ static void bench_ppo(ho_backend *b, ho_market *m, int lanes, int separate)
     key.batch = PPO_BATCH;
     key.ppo_epochs = PPO_PASSES;
     key.ppo_separate = separate;
-    key.curiosity = 1;
+    key.curiosity = curious;
     const double steps = (double)PPO_EPISODES * PPO_ROLLOUT * lanes;
     const double updates = (double)PPO_EPISODES * PPO_ROLLOUT / PPO_BATCH * lanes;
     ho_epoch_stat *stat = (ho_epoch_stat *)calloc((size_t)lanes, sizeof *stat);
@@ -506,7 +506,7 @@ static void bench_ppo(ho_backend *b, ho_market *m, int lanes, int separate)
         lane.agent = ho_agent_config_defaults(HO_PPO);
         lane.agent.target_kl = 0.0; /* every update is taken */
         lane.agent.curiosity_every = 1;
-        lane.env.curiosity_weight = 0.01;
+        lane.env.curiosity_weight = curious ? 0.01 : 0.0;
         check(ho_lane_start(base, k, &lane, &err), "lane");
     }
     for (int i = -1; i < 5; i++) {
@@ -524,17 +524,22 @@ static void bench_ppo(ho_backend *b, ho_market *m, int lanes, int separate)
         }
     }
     timing t = summarise(ms, 5);
-    report(separate ? "PPO epoch, separate" : "PPO epoch", lanes, t, steps / t.median * 1e-3,
-           "M exp/s", 0);
+    report(separate  ? "PPO epoch, separate"
+           : curious ? "PPO epoch, curious"
+                     : "PPO epoch",
+           lanes, t, steps / t.median * 1e-3, "M exp/s", 0);
     t = time_graph(c, enqueue_rollout, 5);
-    report("  rollout kernel, curious", lanes, t, steps / t.median * 1e-3, "M exp/s", 0);
-    t = time_graph(c, enqueue_ppo_rollout, 5);
-    report("  values and advantages", lanes, t, steps / t.median * 1e-3, "M exp/s", 0);
-    t = time_graph(c, enqueue_ppo_updates, 5);
-    report("  minibatches of 4,096", lanes, t, updates / (t.median * 1e-3), "updates/s",
-           updates * PPO_BATCH * PPO_ROW_FLOP / (t.median * 1e-3) / BF16_RATE);
-    t = time_graph(c, enqueue_curiosity, 5);
-    report("  forward model, one pass", lanes, t, steps / t.median * 1e-3, "M exp/s", 0);
+    report("  rollout kernel", lanes, t, steps / t.median * 1e-3, "M exp/s", 0);
+    if (curious) {
+        t = time_graph(c, enqueue_curiosity, 5);
+        report("  forward model, one pass", lanes, t, steps / t.median * 1e-3, "M exp/s", 0);
+    } else {
+        t = time_graph(c, enqueue_ppo_rollout, 5);
+        report("  values and advantages", lanes, t, steps / t.median * 1e-3, "M exp/s", 0);
+        t = time_graph(c, enqueue_ppo_updates, 5);
+        report("  minibatches of 4,096", lanes, t, updates / (t.median * 1e-3), "updates/s",
+               updates * PPO_BATCH * PPO_ROW_FLOP / (t.median * 1e-3) / BF16_RATE);
+    }
     free(stat);
     ho_cohort_destroy(&base);
 }
@@ -619,8 +624,9 @@ int main(int argc, char **argv)
         }
         bench_lanes(b, portable, m, pm, lanes[i]);
         bench_backtest(b, m, lanes[i]);
-        bench_ppo(b, m, lanes[i], 0);
-        bench_ppo(b, m, lanes[i], 1);
+        bench_ppo(b, m, lanes[i], 0, 0);
+        bench_ppo(b, m, lanes[i], 1, 0);
+        bench_ppo(b, m, lanes[i], 0, 1);
         if (lanes[i] == FORM_LANES) {
             bench_forms(b, m, portable, pm);
         }

@@ -14,8 +14,12 @@ enum {
     HIDDEN = HO_CURIOSITY_HIDDEN,
     OUT = HO_CURIOSITY_OUT,
     ROWS = 64, /* rows in shared memory at a time */
-    W2_PER = OUT * HIDDEN / ROW_BLOCK,
-    W1_PER = (IN + 3) / 4, /* a thread's inputs of one hidden unit */
+    /* A thread's tile of a product is 4 by some: fewer loads from shared memory an operation. */
+    TILE = 4,
+    HIDDEN_PER = HIDDEN / 16,                 /* hidden units of a thread: every 16th */
+    OUT_PER = OUT / 16,                       /* outputs of a thread likewise */
+    W2_PER = OUT * HIDDEN / ROW_BLOCK / TILE, /* inputs of each of its 4 outputs */
+    W1_PER = (IN + 15) / 16,                  /* inputs of each of its 4 hidden units */
 };
 
 /* Odd pitches: threads that walk rows or units meet different banks. */
@@ -28,13 +32,14 @@ typedef struct train_block {
     float hidden[ROWS][HIDDEN + 1];
     float error[ROWS][OUT + 1]; /* prediction - next state */
     float d_hidden[ROWS][HIDDEN + 1];
+    int32_t bar[ROWS]; /* of the states */
     ho_adam adam;
 } train_block;
 
-/* What a thread owns: w2[t / 8][t % 8 + 8 i], w1[t / 4][t % 4 + 4 i], and one bias of threads
- * below HIDDEN + OUT. */
+/* What thread t owns: w2[t / 32 * 4 + a][t % 32 + 32 i], w1[t / 16 * 4 + a][t % 16 + 16 i], and one
+ * bias of threads below HIDDEN + OUT. */
 typedef struct train_gradient {
-    float w2[W2_PER], w1[W1_PER], bias;
+    float w2[TILE][W2_PER], w1[TILE][W1_PER], bias;
 } train_gradient;
 
 static __device__ __forceinline__ float *weight_at(train_block *b, int i)
@@ -61,31 +66,81 @@ static __device__ void load_rows(train_block *b, const ho_experience_view &v,
         }
         b->x[r][column] = x;
     }
+    if (threadIdx.x < ROWS) {
+        b->bar[threadIdx.x] = (int)threadIdx.x < n ? trace[row[threadIdx.x]].bar : 0;
+    }
     __syncthreads();
 }
 
 /* hidden and error; rows beyond n get no error. Ends with a barrier. */
-static __device__ void forward_rows(train_block *b, const ho_experience_view &v,
-                                    const ho_trace_step *trace, const int32_t *row, int n)
+static __device__ void forward_rows(train_block *b, const ho_experience_view &v, int n)
 {
-    const int r = (int)threadIdx.x / 4, first = (int)threadIdx.x % 4;
-    for (int j = first; j < HIDDEN; j += 4) {
-        float y = 0.0f;
-        for (int i = 0; i < IN; i++) {
-            y = fmaf(b->x[r][i], b->w1[j][i], y);
+    const int r0 = (int)threadIdx.x / 16 * TILE, first = (int)threadIdx.x % 16;
+    float y[TILE][HIDDEN_PER] = {};
+    for (int i = 0; i < IN; i++) {
+#pragma unroll
+        for (int j = 0; j < HIDDEN_PER; j++) {
+            const float w = b->w1[first + 16 * j][i];
+#pragma unroll
+            for (int a = 0; a < TILE; a++) {
+                y[a][j] = fmaf(b->x[r0 + a][i], w, y[a][j]);
+            }
         }
-        y += b->b1[j];
-        b->hidden[r][j] = y > 0.0f ? y : y * 0.01f;
+    }
+#pragma unroll
+    for (int a = 0; a < TILE; a++) {
+#pragma unroll
+        for (int j = 0; j < HIDDEN_PER; j++) {
+            const float h = y[a][j] + b->b1[first + 16 * j];
+            b->hidden[r0 + a][first + 16 * j] = h > 0.0f ? h : h * 0.01f;
+        }
     }
     __syncthreads();
-    const float *next =
-        v.features_f32 + ((int64_t)(r < n ? trace[row[r]].bar : 0) + 1) * HO_STATE_PAD;
-    for (int o = first; o < OUT; o += 4) {
-        float y = 0.0f;
-        for (int j = 0; j < HIDDEN; j++) {
-            y = fmaf(b->hidden[r][j], b->w2[o][j], y);
+    float z[TILE][OUT_PER] = {};
+    for (int j = 0; j < HIDDEN; j++) {
+#pragma unroll
+        for (int o = 0; o < OUT_PER; o++) {
+            const float w = b->w2[first + 16 * o][j];
+#pragma unroll
+            for (int a = 0; a < TILE; a++) {
+                z[a][o] = fmaf(b->hidden[r0 + a][j], w, z[a][o]);
+            }
         }
-        b->error[r][o] = r < n ? y + b->b2[o] - next[o] : 0.0f;
+    }
+#pragma unroll
+    for (int a = 0; a < TILE; a++) {
+        const float *next = v.features_f32 + ((int64_t)b->bar[r0 + a] + 1) * HO_STATE_PAD;
+#pragma unroll
+        for (int o = 0; o < OUT_PER; o++) {
+            const int out = first + 16 * o;
+            b->error[r0 + a][out] = r0 + a < n ? z[a][o] + b->b2[out] - next[out] : 0.0f;
+        }
+    }
+    __syncthreads();
+}
+
+/* d_hidden of the rows. Ends with a barrier. */
+static __device__ void backward_hidden(train_block *b)
+{
+    const int r0 = (int)threadIdx.x / 16 * TILE, first = (int)threadIdx.x % 16;
+    float d[TILE][HIDDEN_PER] = {};
+    for (int o = 0; o < OUT; o++) {
+#pragma unroll
+        for (int j = 0; j < HIDDEN_PER; j++) {
+            const float w = b->w2[o][first + 16 * j];
+#pragma unroll
+            for (int a = 0; a < TILE; a++) {
+                d[a][j] = fmaf(b->error[r0 + a][o], w, d[a][j]);
+            }
+        }
+    }
+#pragma unroll
+    for (int a = 0; a < TILE; a++) {
+#pragma unroll
+        for (int j = 0; j < HIDDEN_PER; j++) {
+            const bool positive = b->hidden[r0 + a][first + 16 * j] > 0.0f;
+            b->d_hidden[r0 + a][first + 16 * j] = positive ? d[a][j] : d[a][j] * 0.01f;
+        }
     }
     __syncthreads();
 }
@@ -93,25 +148,24 @@ static __device__ void forward_rows(train_block *b, const ho_experience_view &v,
 /* Adds the rows' part to the thread's sums, all but the common factor. Ends with a barrier. */
 static __device__ void backward_rows(train_block *b, train_gradient *g)
 {
-    const int t = (int)threadIdx.x, row = t / 4, first = t % 4;
-    for (int j = first; j < HIDDEN; j += 4) {
-        float d = 0.0f;
-        for (int o = 0; o < OUT; o++) {
-            d = fmaf(b->error[row][o], b->w2[o][j], d);
-        }
-        b->d_hidden[row][j] = b->hidden[row][j] > 0.0f ? d : d * 0.01f;
-    }
-    __syncthreads();
+    const int t = (int)threadIdx.x, out0 = t / 32 * TILE, hidden0 = t / 16 * TILE;
+    backward_hidden(b);
     for (int r = 0; r < ROWS; r++) {
-        const float e = b->error[r][t / 8], d = b->d_hidden[r][t / 4];
 #pragma unroll
         for (int i = 0; i < W2_PER; i++) {
-            g->w2[i] = fmaf(e, b->hidden[r][t % 8 + 8 * i], g->w2[i]);
+            const float h = b->hidden[r][t % 32 + 32 * i];
+#pragma unroll
+            for (int a = 0; a < TILE; a++) {
+                g->w2[a][i] = fmaf(b->error[r][out0 + a], h, g->w2[a][i]);
+            }
         }
 #pragma unroll
         for (int i = 0; i < W1_PER; i++) {
-            if (t % 4 + 4 * i < IN) {
-                g->w1[i] = fmaf(d, b->x[r][t % 4 + 4 * i], g->w1[i]);
+            const int column = t % 16 + 16 * i;
+            const float x = column < IN ? b->x[r][column] : 0.0f;
+#pragma unroll
+            for (int a = 0; a < TILE; a++) {
+                g->w1[a][i] = fmaf(b->d_hidden[r][hidden0 + a], x, g->w1[a][i]);
             }
         }
         g->bias += t < HIDDEN ? b->d_hidden[r][t] : t < HIDDEN + OUT ? b->error[r][t - HIDDEN] : 0;
@@ -129,15 +183,21 @@ static __device__ __forceinline__ void step_one(train_block *b, float *state, in
 
 static __device__ void step_all(train_block *b, float *state, const train_gradient *g, float scale)
 {
-    const int t = (int)threadIdx.x;
+    const int t = (int)threadIdx.x, out0 = t / 32 * TILE, hidden0 = t / 16 * TILE;
 #pragma unroll
-    for (int i = 0; i < W2_PER; i++) {
-        step_one(b, state, HO_CURIOSITY_W2 + t / 8 * HIDDEN + t % 8 + 8 * i, scale * g->w2[i]);
-    }
+    for (int a = 0; a < TILE; a++) {
 #pragma unroll
-    for (int i = 0; i < W1_PER; i++) {
-        if (t % 4 + 4 * i < IN) {
-            step_one(b, state, HO_CURIOSITY_W1 + t / 4 * IN + t % 4 + 4 * i, scale * g->w1[i]);
+        for (int i = 0; i < W2_PER; i++) {
+            step_one(b, state, HO_CURIOSITY_W2 + (out0 + a) * HIDDEN + t % 32 + 32 * i,
+                     scale * g->w2[a][i]);
+        }
+#pragma unroll
+        for (int i = 0; i < W1_PER; i++) {
+            const int column = t % 16 + 16 * i;
+            if (column < IN) {
+                step_one(b, state, HO_CURIOSITY_W1 + (hidden0 + a) * IN + column,
+                         scale * g->w1[a][i]);
+            }
         }
     }
     if (t < HIDDEN + OUT) {
@@ -176,7 +236,7 @@ static __global__ void __launch_bounds__(ROW_BLOCK)
         for (int at = 0; at < n; at += ROWS) {
             const int left = n - at < ROWS ? n - at : ROWS;
             load_rows(b, v, trace, row + first + at, left);
-            forward_rows(b, v, trace, row + first + at, left);
+            forward_rows(b, v, left);
             float square = 0.0f;
             for (int o = 0; t < ROWS && o < OUT; o++) {
                 square += b->error[t][o] * b->error[t][o];
