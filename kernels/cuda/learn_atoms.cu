@@ -2,45 +2,18 @@
  * C51 on the portable path: targets, cross-entropy and its gradient on the raw outputs of the last
  * layer (formulas: kernels/agents/value.h). A warp owns a row; thread l of it the atoms l, l + 32,
  * ... Sums over atoms run over the warp by halves, so they differ from the CPU's in order only. */
-#include <cuda_bf16.h>
-
 #include "kernels/agents/agent_check.h"
 #include "kernels/agents/value.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/learn.h"
 #include "kernels/cuda/priority.cuh"
+#include "kernels/cuda/row_ops.cuh"
 
 enum {
     WARPS = 8,
     SLOTS = (HO_ATOMS_MAX + 31) / 32, /* atoms of a thread */
     ATOMS_ROOM = SLOTS * 32,
 };
-
-static __device__ __forceinline__ void put(float *to, float x)
-{
-    *to = x;
-}
-
-static __device__ __forceinline__ void put(__nv_bfloat16 *to, float x)
-{
-    *to = __float2bfloat16(x);
-}
-
-static __device__ __forceinline__ float warp_sum(float x)
-{
-    for (int step = 16; step > 0; step >>= 1) {
-        x += __shfl_xor_sync(0xffffffffu, x, step);
-    }
-    return x;
-}
-
-static __device__ __forceinline__ float warp_max(float x)
-{
-    for (int step = 16; step > 0; step >>= 1) {
-        x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, step));
-    }
-    return x;
-}
 
 /* The support and how a network's outputs of one row become logits. */
 typedef struct atom_row {

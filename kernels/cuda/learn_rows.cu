@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The row-wise ends of an update on the portable path: draw the batch and gather its states; DQN
  * targets, Huber loss and its gradient (formulas: kernels/agents/value.h). */
-#include <cuda_bf16.h>
-
 #include "kernels/agents/value.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/learn.h"
 #include "kernels/cuda/priority.cuh"
+#include "kernels/cuda/row_ops.cuh"
 
 enum {
     GATHER_THREADS = 256,
@@ -15,16 +14,6 @@ enum {
     TD_WARPS = 8,
     TD_SLOTS = 2, /* outputs a thread of a warp holds: 64 in all */
 };
-
-static __device__ __forceinline__ void put(float *to, float x)
-{
-    *to = x;
-}
-
-static __device__ __forceinline__ void put(__nv_bfloat16 *to, float x)
-{
-    *to = __float2bfloat16(x);
-}
 
 /* One thread a (row, chunk of 8 columns); rows 0..B-1 are s, B..2B-1 are s'. */
 template <typename T>
@@ -66,14 +55,6 @@ static __global__ void __launch_bounds__(GATHER_THREADS)
         const ho_sample s = {r->action, r->reward, r->discount};
         v.sample[(size_t)k * v.batch + row] = s;
     }
-}
-
-static __device__ __forceinline__ float warp_sum(float x)
-{
-    for (int step = 16; step > 0; step >>= 1) {
-        x += __shfl_xor_sync(0xffffffffu, x, step);
-    }
-    return x;
 }
 
 static __device__ __forceinline__ bool in_branch(const ho_branches &b, int d, int output)

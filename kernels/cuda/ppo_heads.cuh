@@ -1,30 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The policy and value heads of one row, by one warp: thread l holds the outputs l and l + 32, in
- * every row alike, so a row's sums have one order wherever it lies. All threads of the warp call.
+ * What PPO's kernels share. The policy and value heads of one row, by one warp: thread l holds the
+ * outputs l and l + 32, in every row alike, so a row's sums have one order wherever it lies. All
+ * threads of the warp call.
  */
 #ifndef HO_CUDA_PPO_HEADS_CUH
 #define HO_CUDA_PPO_HEADS_CUH
 
 #include "kernels/agents/branches.h"
 #include "kernels/agents/real.h"
-#include "kernels/cuda/learn.h"
+#include "kernels/cuda/ppo.h"
+#include "kernels/cuda/row_ops.cuh"
+#include "kernels/cuda/sampling.cuh"
 
 enum { PPO_SLOTS = 2 /* outputs a thread holds: 64 in all */ };
 
-static __device__ __forceinline__ float ppo_warp_sum(float x)
+/* The first row of lane k in arrays of the rollout. */
+static __device__ __forceinline__ size_t ppo_rollout_at(const ho_ppo_view &v, int k)
 {
-    for (int step = 16; step > 0; step >>= 1) {
-        x += __shfl_xor_sync(0xffffffffu, x, step);
-    }
-    return x;
-}
-
-static __device__ __forceinline__ float ppo_warp_max(float x)
-{
-    for (int step = 16; step > 0; step >>= 1) {
-        x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, step));
-    }
-    return x;
+    return (size_t)k * v.experience.steps * v.experience.episodes;
 }
 
 /* Raw outputs of row `row` of lane k's batch. */
@@ -62,12 +55,12 @@ static __device__ __forceinline__ void ppo_row_log_p(const ho_learn_view &v, int
         for (int s = 0; s < PPO_SLOTS; s++) {
             top = ppo_in_branch(b, d, l + 32 * s) ? fmaxf(top, x[s]) : top;
         }
-        top = ppo_warp_max(top);
+        top = warp_max(top);
 #pragma unroll
         for (int s = 0; s < PPO_SLOTS; s++) {
             sum += ppo_in_branch(b, d, l + 32 * s) ? ho_real_exp(x[s] - top) : 0.0f;
         }
-        const float shift = top + ho_real_log(ppo_warp_sum(sum));
+        const float shift = top + ho_real_log(warp_sum(sum));
 #pragma unroll
         for (int s = 0; s < PPO_SLOTS; s++) {
             log_p[s] = ppo_in_branch(b, d, l + 32 * s) ? x[s] - shift : log_p[s];

@@ -4,8 +4,6 @@
  * The values are passes over the finished rollout, B rows at a time, since nothing in the rollout
  * depends on them; so acting needs no value head. Compiled without contraction: from equal values
  * the advantages are the CPU backend's to the bit. */
-#include <cuda_bf16.h>
-
 #include "kernels/agents/ppo.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/ppo.h"
@@ -21,32 +19,12 @@ enum {
     SLOT_THREADS = 128,
 };
 
-static __device__ __forceinline__ bool lane_learns(const ho_ppo_view &v, int k)
-{
-    return v.learn.lane[k].learning && v.learn.lane[k].guard == 0;
-}
-
 static __device__ __forceinline__ const ho_trace_step *trace_of(const ho_ppo_view &v, int k)
 {
-    return v.experience.trace + (size_t)k * v.experience.steps * v.experience.episodes;
-}
-
-static __device__ __forceinline__ size_t rollout_at(const ho_ppo_view &v, int k)
-{
-    return (size_t)k * v.experience.steps * v.experience.episodes;
+    return v.experience.trace + ppo_rollout_at(v, k);
 }
 
 /* ---- states ---- */
-
-static __device__ __forceinline__ void put(float *to, float x)
-{
-    *to = x;
-}
-
-static __device__ __forceinline__ void put(__nv_bfloat16 *to, float x)
-{
-    *to = __float2bfloat16(x);
-}
 
 /* One thread a (row, chunk of 8 columns); grid (chunks / 256, lanes) */
 template <typename T>
@@ -58,7 +36,7 @@ static __global__ void __launch_bounds__(GATHER_THREADS)
     const int item = (int)(blockIdx.x * GATHER_THREADS + threadIdx.x);
     const int row = item / CHUNKS, column0 = item % CHUNKS * CHUNK;
     const ho_learn_view &l = v.learn;
-    if (row >= l.batch || !lane_learns(v, k)) {
+    if (row >= l.batch || !ho_lane_takes_part(v.learn, k)) {
         return;
     }
     const int left = count[k] - from;
@@ -129,10 +107,10 @@ static __global__ void __launch_bounds__(RECORD_WARPS * 32)
     ppo_record(const __grid_constant__ ho_ppo_view v, int from)
 {
     const int k = (int)blockIdx.y, row = (int)(blockIdx.x * RECORD_WARPS + threadIdx.x / 32);
-    if (!lane_learns(v, k) || row >= v.rows[k]) {
+    if (!ho_lane_takes_part(v.learn, k) || row >= v.rows[k]) {
         return;
     }
-    const size_t first = rollout_at(v, k);
+    const size_t first = ppo_rollout_at(v, k);
     const int at = v.row[first + from + row];
     float log_p[PPO_SLOTS], value;
     ppo_row_log_p(v.learn, k, row, log_p, &value);
@@ -148,10 +126,10 @@ static __global__ void __launch_bounds__(GATHER_THREADS)
     ppo_record_next(const __grid_constant__ ho_ppo_view v, int from)
 {
     const int k = (int)blockIdx.y, row = (int)(blockIdx.x * GATHER_THREADS + threadIdx.x);
-    if (!lane_learns(v, k) || row >= v.rows[k]) {
+    if (!ho_lane_takes_part(v.learn, k) || row >= v.rows[k]) {
         return;
     }
-    const size_t first = rollout_at(v, k);
+    const size_t first = ppo_rollout_at(v, k);
     v.next[first + v.ended[first + from + row]] = ppo_row_value(v.learn, k, row);
 }
 
@@ -163,10 +141,10 @@ static __global__ void __launch_bounds__(SLOT_THREADS)
 {
     const int k = (int)blockIdx.y, n = (int)(blockIdx.x * SLOT_THREADS + threadIdx.x);
     const int N = v.experience.episodes;
-    if (!lane_learns(v, k) || n >= N) {
+    if (!ho_lane_takes_part(v.learn, k) || n >= N) {
         return;
     }
-    const size_t first = rollout_at(v, k);
+    const size_t first = ppo_rollout_at(v, k);
     const ho_trace_step *trace = trace_of(v, k);
     const float gamma = (float)v.learn.lane[k].agent.gamma;
     const float lambda = (float)v.learn.lane[k].agent.gae_lambda;
@@ -189,10 +167,10 @@ static __global__ void __launch_bounds__(ROW_BLOCK)
     ppo_statistics(const __grid_constant__ ho_ppo_view v)
 {
     const int k = (int)blockIdx.x;
-    if (!lane_learns(v, k)) {
+    if (!ho_lane_takes_part(v.learn, k)) {
         return;
     }
-    const size_t first = rollout_at(v, k);
+    const size_t first = ppo_rollout_at(v, k);
     double value = 0, value_square = 0, target = 0, target_square = 0, left = 0, left_square = 0;
     for (int i = (int)threadIdx.x; i < v.row_count[k]; i += ROW_BLOCK) {
         const size_t at = first + v.row[first + i];

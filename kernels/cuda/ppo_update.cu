@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * PPO's minibatches: the shuffle evaluated where it is needed, advantages normalised, the clipped
  * losses and their gradient, the gate with KL stop and guard. Network passes and Adam: learn.h. */
-#include <cuda_bf16.h>
 #include <math.h>
 
 #include "kernels/agents/permutation.h"
@@ -14,37 +13,17 @@
 
 enum { LOSS_WARPS = 8 };
 
-static __device__ __forceinline__ bool lane_learns(const ho_ppo_view &v, int k)
-{
-    return v.learn.lane[k].learning && v.learn.lane[k].guard == 0;
-}
-
-static __device__ __forceinline__ size_t rollout_at(const ho_ppo_view &v, int k)
-{
-    return (size_t)k * v.experience.steps * v.experience.episodes;
-}
-
-static __device__ __forceinline__ void put(float *to, float x)
-{
-    *to = x;
-}
-
-static __device__ __forceinline__ void put(__nv_bfloat16 *to, float x)
-{
-    *to = __float2bfloat16(x);
-}
-
 /* index and rows of a minibatch; mean and 1 / (deviation + 1e-8) of its advantages, {0, 1} for one
  * row or no deviation (ddof 1, as torch's std). One block a lane. */
 static __global__ void __launch_bounds__(ROW_BLOCK)
     ppo_minibatch(const __grid_constant__ ho_ppo_view v, int pass, int from)
 {
     const int k = (int)blockIdx.x, t = (int)threadIdx.x;
-    if (!lane_learns(v, k)) {
+    if (!ho_lane_takes_part(v.learn, k)) {
         return;
     }
     const ho_lane_device *lane = &v.learn.lane[k];
-    const size_t first = rollout_at(v, k);
+    const size_t first = ppo_rollout_at(v, k);
     const int B = v.learn.batch, left = v.row_count[k] - from;
     const int rows = left < 0 ? 0 : left < B ? left : B;
     const ho_permutation shuffle = ho_permutation_of(
@@ -80,7 +59,7 @@ static __device__ __forceinline__ ho_ppo_part loss_row(const ho_ppo_view &v, int
     const ho_learn_view &learn = v.learn;
     const ho_agent_config *agent = &learn.lane[k].agent;
     const ho_branches &b = learn.net.branches;
-    const size_t at = rollout_at(v, k) + v.index[(size_t)k * learn.batch + row];
+    const size_t at = ppo_rollout_at(v, k) + v.index[(size_t)k * learn.batch + row];
     const int action = v.experience.trace[at].action;
     const float inv = 1.0f / (float)v.rows[k], entropy_weight = (float)agent->ent_coef;
     float log_p[PPO_SLOTS], delta[PPO_SLOTS], value;
@@ -100,7 +79,7 @@ static __device__ __forceinline__ ho_ppo_part loss_row(const ho_ppo_view &v, int
             p[s] = ppo_in_branch(b, d, l + 32 * s) ? ho_real_exp(log_p[s]) : 0.0f;
             sum -= p[s] * log_p[s];
         }
-        const float entropy = ppo_warp_sum(sum);
+        const float entropy = warp_sum(sum);
         part.entropy += entropy;
 #pragma unroll
         for (int s = 0; s < PPO_SLOTS; s++) {
@@ -146,7 +125,7 @@ static __global__ void __launch_bounds__(LOSS_WARPS * 32)
     __shared__ ho_ppo_part row_part[HO_LOSS_ROWS];
     const int k = (int)blockIdx.y, l = (int)threadIdx.x & 31;
     const int width = v.learn.net.layer[HO_DEVICE_LAYERS - 1].out;
-    if (!lane_learns(v, k)) {
+    if (!ho_lane_takes_part(v.learn, k)) {
         return;
     }
     const ho_ppo_part none = {0, 0, 0, 0, 0, INFINITY, -INFINITY, 0};
