@@ -136,6 +136,27 @@ void ho_overfit_print(FILE *out, ho_store *store)
     }
 }
 
+/* One line a cause: how many trials it ended, and the first one's reason. */
+static void print_failures(FILE *out, ho_store *store)
+{
+    sqlite3_stmt *statement = NULL;
+    if (sqlite3_prepare_v2(ho_store_db(store),
+                           "SELECT coalesce(fail_class, 'failed'), count(*), min(number), "
+                           "fail_reason FROM trial WHERE state = 'FAILED' GROUP BY fail_class "
+                           "ORDER BY count(*) DESC, min(number)",
+                           -1, &statement, NULL) == SQLITE_OK) {
+        while (sqlite3_step(statement) == SQLITE_ROW) {
+            const char *reason = (const char *)sqlite3_column_text(statement, 3);
+            (void)fprintf(out, "  %s: %lld; the first, trial %lld%s%s\n",
+                          sqlite3_column_text(statement, 0),
+                          (long long)sqlite3_column_int64(statement, 1),
+                          (long long)sqlite3_column_int64(statement, 2), reason ? ": " : "",
+                          reason ? reason : "");
+        }
+    }
+    (void)sqlite3_finalize(statement);
+}
+
 ho_status ho_summary_print(FILE *out, ho_store *store, ho_err *err)
 {
     sqlite3_stmt *statement = NULL;
@@ -171,8 +192,10 @@ ho_status ho_summary_print(FILE *out, ho_store *store, ho_err *err)
                       (long long)sqlite3_column_int64(statement, 8),
                       (long long)sqlite3_column_int64(statement, 9));
     }
+    (void)fprintf(out, "\n");
+    print_failures(out, store);
     const char *objectives = (const char *)sqlite3_column_text(statement, 12);
-    (void)fprintf(out, "\nobjective%s: %s", strchr(objectives, ',') ? "s" : "", objectives);
+    (void)fprintf(out, "objective%s: %s", strchr(objectives, ',') ? "s" : "", objectives);
     if (!is_command(store)) {
         (void)fprintf(out, " (%s over folds, mean over seeds)", sqlite3_column_text(statement, 13));
     }

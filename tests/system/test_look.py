@@ -275,6 +275,7 @@ class Outside(harness.SystemTest):
             self.assertEqual(notice["study"], "t")
             self.assertNotIn("value", {key for key, value in notice.items() if value is not None})
         self.assertEqual([notice["event"] for _, notice in notices][-1], "study_end")
+        self.assertRegex(self.hyperopt("status", "t.db").stdout, r"diverged: 2; the first, trial [01]: .*loss")
 
     def test_a_webhook_that_nobody_hears_does_not_stop_a_study(self):
         self.write(study_text(trials=3).replace("[search]", f'[notify]\nurl = "http://127.0.0.1:{free_port()}/"\n[search]'))
