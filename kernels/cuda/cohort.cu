@@ -70,7 +70,7 @@ static void fill_learn_view(cuda_cohort *c, const cuda_backend *b, const cuda_ma
     ho_learn_view *v = &c->learn;
     v->net = c->net;
     v->lanes = c->capacity;
-    v->batch = c->key.batch;
+    v->batch = ho_cohort_batch(&c->key);
     v->passes = c->key.algorithm == HO_PPO ? 1 : HO_PASSES;
     v->states = c->key.algorithm == HO_PPO ? 1 : 2;
     v->bf16 = key_bf16(&c->key);

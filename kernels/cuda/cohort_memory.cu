@@ -98,6 +98,12 @@ static void fused_slices(ho_cohort_plan *m, size_t batch)
     m->norm_parts = 4 * HO_FUSED_UNITS;
 }
 
+int ho_cohort_batch(const ho_cohort_key *key)
+{
+    const int64_t rollout = (int64_t)key->episodes * ho_epoch_steps(key);
+    return key->algorithm == HO_PPO && rollout < key->batch ? (int)rollout : key->batch;
+}
+
 ho_cohort_plan ho_cohort_plan_of(const ho_cohort_key *key, const ho_device_net *net, int bf16,
                                  int fused, int capacity)
 {
@@ -126,10 +132,10 @@ ho_cohort_plan ho_cohort_plan_of(const ho_cohort_key *key, const ho_device_net *
     if (fused) {
         fused_slices(&m, (size_t)key->batch);
     } else {
-        portable_slices(&m, net, (size_t)key->batch, bf16, ppo);
+        portable_slices(&m, net, (size_t)ho_cohort_batch(key), bf16, ppo);
     }
     if (ppo) {
-        ppo_slices(&m, n * steps, (size_t)key->batch);
+        ppo_slices(&m, n * steps, (size_t)ho_cohort_batch(key));
     }
     if (ppo || key->curiosity) {
         b[HO_SLICE_ROW] = n * steps * sizeof(int32_t);

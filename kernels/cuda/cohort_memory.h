@@ -97,6 +97,9 @@ typedef struct ho_cohort_plan {
     int loss_parts, norm_parts;
 } ho_cohort_plan;
 
+/* Rows of the learner's batch: key->batch, but PPO's minibatches are at most the whole rollout. */
+int ho_cohort_batch(const ho_cohort_key *key);
+
 ho_cohort_plan ho_cohort_plan_of(const ho_cohort_key *key, const ho_device_net *net, int bf16,
                                  int fused, int capacity);
 
