@@ -30,7 +30,7 @@ static __device__ __forceinline__ const ho_trace_step *trace_of(const ho_ppo_vie
 template <typename T>
 static __global__ void __launch_bounds__(GATHER_THREADS)
     ppo_gather(const __grid_constant__ ho_ppo_view v, const int32_t *__restrict__ list,
-               int64_t list_stride, const int32_t *__restrict__ count, int from, int next)
+               int64_t list_stride, const int32_t *count, int from, int next)
 {
     const int k = (int)blockIdx.y;
     const int item = (int)(blockIdx.x * GATHER_THREADS + threadIdx.x);
@@ -40,7 +40,7 @@ static __global__ void __launch_bounds__(GATHER_THREADS)
         return;
     }
     const int left = count[k] - from;
-    if (item == 0) {
+    if (item == 0 && count != v.rows) { /* a minibatch's are set */
         v.rows[k] = left < 0 ? 0 : left < l.batch ? left : l.batch;
     }
     __align__(16) T column[CHUNK];
