@@ -59,5 +59,7 @@ awk -F', *' -v from="$from" -v to="$to" -v rc="$rc" -v trials="$trials" -v epoch
             finished, epochs, wall, rc, finished / wall * 3600, n ? use / n : 0, n ? watt / n : 0 \
             > json
     }' "$out/smi.csv"
+# why trials failed, if some did
+"$build/bin/hyperopt" sql "$out/study.db" @failures 2>>"$out/study.log" | head -20
 tail -5 "$out/study.log"
 exit "$rc"
