@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "agents/world.h"
+#include "backend_choice.h"
 #include "check.h"
 #include "gpu/sizes.h"
 
@@ -187,6 +188,42 @@ static void a_lane_has_the_same_bits_alone_in_any_slot_and_beside_others(void **
         ho_cohort_destroy(&crowd);
         world_free(&one);
         world_free(&four);
+    }
+}
+
+static void a_lane_among_a_hundred_has_the_bits_it_has_alone(void **state)
+{
+    (void)state;
+    enum { LANES = 100, SLOT = 73 };
+    if (test_on_gpu()) {
+        skip(); /* test_gpu_lanes has a crowd of its own */
+    }
+    ho_epoch_stat stat[LANES];
+    for (int f = 0; f < FORMS; f++) {
+        const int plain = strcmp(forms[f].name, "dqn") == 0, bf16 = forms[f].bf16;
+        if ((!plain && !bf16) || !supported(&forms[f])) {
+            continue;
+        }
+        world *w = open_world(2);
+        ho_cohort_key key = key_of(w, &forms[f]);
+        key.episode_length = key.rollout = 20;
+        key.replay_capacity = 512;
+        const ho_lane_config lane = lane_of(w, &key, 11);
+        ho_cohort *alone = open_cohort(w, &key, 1), *crowd = open_cohort(w, &key, LANES);
+        start(alone, 0, &lane);
+        for (int slot = 0; slot < LANES; slot++) {
+            const ho_lane_config other = lane_of(w, &key, slot == SLOT ? 11 : 100 + (uint64_t)slot);
+            start(crowd, slot, &other);
+        }
+        run(alone, 2, stat);
+        run(crowd, 2, stat);
+        blob a = save(alone, 0, 1), b = save(crowd, SLOT, 1);
+        check_same(forms[f].name, "among a hundred", a, b);
+        free(a.data);
+        free(b.data);
+        ho_cohort_destroy(&alone);
+        ho_cohort_destroy(&crowd);
+        world_free(&w);
     }
 }
 
@@ -500,6 +537,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_lane_has_the_same_bits_alone_in_any_slot_and_beside_others),
+        cmocka_unit_test(a_lane_among_a_hundred_has_the_bits_it_has_alone),
         cmocka_unit_test(resuming_is_bit_identical_to_not_having_stopped),
         cmocka_unit_test(a_lane_driven_to_nan_fails_alone),
         cmocka_unit_test(a_damaged_checkpoint_is_refused_and_leaves_the_slot_free),
