@@ -315,6 +315,7 @@ static void bench_td(cuda_cohort *c, int lanes)
 {
     const double steps = 64000.0 * lanes;
     check_cuda(cudaMalloc((void **)&c->learn.new_td, (size_t)steps * sizeof(float)), "td errors");
+    check_cuda(cudaMalloc((void **)&c->learn.new_greedy, (size_t)steps), "td errors");
     check(ho_fused_new_td_prepare(), "td errors");
     const timing td = time_graph(c, enqueue_td, 5);
     report("  td error of new experience", lanes, td, steps / td.median * 1e-3, "M exp/s", 0);
@@ -322,7 +323,9 @@ static void bench_td(cuda_cohort *c, int lanes)
     report("collect, td error included", lanes, all, steps / all.median * 1e-3, "M exp/s",
            steps / (all.median * 1e-3) * EXPERIENCE_FLOP / BF16_RATE);
     check_cuda(cudaFree(c->learn.new_td), "td errors");
+    check_cuda(cudaFree(c->learn.new_greedy), "td errors");
     c->learn.new_td = NULL;
+    c->learn.new_greedy = NULL;
 }
 
 static void bench_lanes(ho_backend *b, ho_backend *portable, ho_market *m, ho_market *pm, int lanes)

@@ -76,6 +76,7 @@ extern "C" {
     X(DRAW_PART)                                                                                   \
     X(DRAW_TD)                                                                                     \
     X(NEW_TD)                                                                                      \
+    X(NEW_GREEDY)                                                                                  \
     X(NOISE)                                                                                       \
     X(NOISY_ONLINE)                                                                                \
     X(NOISY_TARGET)

@@ -80,8 +80,10 @@ typedef struct ho_learn_view {
     float *norm_part;                     /* [K, norm_parts] sums of squared gradients */
     /* td errors of new experience; NULL where nothing reads them or where they go into the leaves
      * at once, as on the portable path */
-    float *new_td;    /* [K, new_rows] |td| of this epoch's transitions, in ring order */
-    int32_t new_rows; /* most transitions an epoch leaves in the ring */
+    float *new_td;       /* [K, new_rows] |td| of this epoch's transitions, in ring order */
+    uint8_t *new_greedy; /* [K, new_rows] work of ho_fused_new_td */
+    int32_t new_rows;    /* most transitions an epoch leaves in the ring */
+    int32_t episodes;    /* N: the transition of a slot's next step is N later */
     ho_priority_view priority;
     /* noisy networks: draws of noise [K, 2, noise_size] (online, target) and, of the last two
      * layers, this update's weights and biases [K, net.means]; the bf16 copies are of them, too */

@@ -180,8 +180,11 @@ static void new_experience_gets_its_td_error(void **state)
         }
         const size_t rows = (size_t)c->learn.new_rows;
         float *errors;
+        uint8_t *greedy;
         assert_int_equal(cudaMalloc((void **)&errors, LANES * rows * sizeof *errors), cudaSuccess);
+        assert_int_equal(cudaMalloc((void **)&greedy, LANES * rows), cudaSuccess);
         c->learn.new_td = errors;
+        c->learn.new_greedy = greedy;
         assert_int_equal(ho_fused_new_td_prepare(), HO_OK);
         for (int k = 0; k < LANES; k++) {
             ho_err err;
@@ -230,7 +233,9 @@ static void new_experience_gets_its_td_error(void **state)
         free(lane);
         free(ring);
         c->learn.new_td = NULL;
+        c->learn.new_greedy = NULL;
         assert_int_equal(cudaFree(errors), cudaSuccess);
+        assert_int_equal(cudaFree(greedy), cudaSuccess);
         ho_cohort *base = &c->base;
         ho_cohort_destroy(&base);
     }
