@@ -5,6 +5,8 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "study/text.h"
+
 static void put_string(FILE *file, const char *text)
 {
     fputc('"', file);
@@ -54,14 +56,8 @@ void ho_json_number(ho_json_out *out, const char *key, double value)
         fputs("null", out->file);
         return;
     }
-    char text[32];
-    for (int digits = 6; digits <= 17; digits++) { /* the shortest that reads back */
-        snprintf(text, sizeof text, "%.*g", digits, value);
-        double back = 0;
-        if (sscanf(text, "%lf", &back) == 1 && back == value) {
-            break;
-        }
-    }
+    char text[HO_TEXT_NUMBER];
+    (void)ho_text_number(value, text, sizeof text);
     fputs(text, out->file);
 }
 

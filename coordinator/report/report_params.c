@@ -76,10 +76,10 @@ static int sample_sql(char *sql, const char *columns)
     return snprintf(
         sql, SQL_MAX,
         "WITH v AS (SELECT t.number AS number, v.value AS value, row_number() OVER (ORDER BY "
-        "v.value * o.direction DESC, t.number) AS rank FROM trial t JOIN trial_value v ON v.trial "
-        "= "
-        "t.number AND v.objective = 0 AND v.value IS NOT NULL JOIN objective o ON o.id = 0 WHERE "
-        "t.state = 'COMPLETE'), s AS (SELECT number, value FROM (SELECT * FROM v WHERE rank <= %d "
+        "v.value * o.direction DESC, t.number) AS rank FROM objective o CROSS JOIN trial t "
+        "CROSS JOIN trial_value v ON v.trial = t.number AND v.objective = o.id WHERE o.id = 0 AND "
+        "v.value IS NOT NULL AND t.state = 'COMPLETE'), s AS (SELECT number, value FROM (SELECT * "
+        "FROM v WHERE rank <= %d "
         "UNION ALL SELECT * FROM (SELECT * FROM v WHERE rank > %d ORDER BY (number * 2654435761) "
         "%% "
         "4294967296 LIMIT %d)) ORDER BY number) SELECT %s FROM s",

@@ -64,10 +64,10 @@ static ho_status put_array(sqlite3 *db, ho_json_out *out, const char *key, const
 static const char best_sql[] =
     "WITH v AS (SELECT t.number AS n, v.value AS value, o.direction AS d, max(v.value * "
     "o.direction)"
-    " OVER (ORDER BY t.number ROWS UNBOUNDED PRECEDING) AS best FROM trial t JOIN trial_value v ON"
-    " v.trial = t.number AND v.objective = 0 JOIN objective o ON o.id = 0 WHERE t.state = "
-    "'COMPLETE'"
-    " AND v.value IS NOT NULL AND coalesce(t.violation, 0) <= 0)"
+    " OVER (ORDER BY t.number ROWS UNBOUNDED PRECEDING) AS best FROM objective o CROSS JOIN trial "
+    "t "
+    "CROSS JOIN trial_value v ON v.trial = t.number AND v.objective = o.id WHERE o.id = 0 AND "
+    "t.state = 'COMPLETE' AND v.value IS NOT NULL AND coalesce(t.violation, 0) <= 0)"
     " SELECT min(n), best * d FROM v GROUP BY best ORDER BY 1";
 
 ho_status ho_report_trials(sqlite3 *db, ho_json_out *out, ho_err *err)
