@@ -63,12 +63,11 @@ ho_status ho_local_devices_find(const ho_settings *s, bool cpu, ho_local_devices
 {
     char text[16384];
     int asked = ho_settings_list_count(s, HO_KEY_WORKERS_GPUS);
-    const char *first = asked > 0 ? ho_settings_list_str(s, HO_KEY_WORKERS_GPUS, 0) : "all";
-    bool all = asked == 0 || strcmp(first, "all") == 0;
+    bool all = asked > 0 && strcmp(ho_settings_list_str(s, HO_KEY_WORKERS_GPUS, 0), "all") == 0;
     int count = 0;
 
     memset(out, 0, sizeof *out);
-    out->cpu = cpu || (asked == 1 && strcmp(first, "0") == 0);
+    out->cpu = cpu || asked == 0; /* gpus = 0 is an empty list */
     if (!out->cpu) {
         if (!ask_worker(text, sizeof text)) {
             return ho_err_set(err, HO_ENOWORKER,

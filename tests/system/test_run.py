@@ -84,6 +84,27 @@ class Run(harness.SystemTest):
         self.assertGreater(self.one("SELECT count(*) FROM fold_result WHERE fold = -1 AND avg_trade_return IS NOT NULL"),
                            0)
 
+    # gpus = 0 is the CPU backend, whatever devices there are; [0] is the first of them
+    def test_gpus_0_is_the_cpu_although_there_is_a_gpu(self):
+        (self.dir / "bin").mkdir()
+        shutil.copy(HYPEROPT, self.dir / "bin/hyperopt")
+        worker = self.dir / "bin/hyperopt-worker"
+        worker.write_text(f'#!/bin/sh\necho "$@" >> {self.dir}/asked\n'
+                          '[ "$1" != --devices ] || { echo "0  Some GPU"; exit 0; }\n'
+                          f'case "$*" in *--gpu*) exit 1 ;; esac\nexec {harness.WORKER} "$@"\n')
+        worker.chmod(0o755)
+        self.write(study_text(trials=1))
+        self.wait(self.start("run", "t.toml", program=str(self.dir / "bin/hyperopt")))
+        self.assertEqual(self.states(), {"COMPLETE": 1})
+        asked = (self.dir / "asked").read_text()
+        self.assertIn("--cpu", asked)
+        self.assertNotIn("--gpu", asked)
+        self.write(study_text(trials=1).replace("gpus = 0", "gpus = [0]"))
+        self.hyperopt("check", "t.toml")
+        run = self.start("run", "t.toml", "--database", "u.db", program=str(self.dir / "bin/hyperopt"))
+        self.wait(run, 3)  # this GPU does not work
+        self.assertIn("--gpu 0", (self.dir / "asked").read_text())
+
     def test_an_automatic_batch_is_measured_once_and_kept(self):
         text = study_text(trials=2).replace("batch = 32", 'batch = "auto"')
         self.write(text)
