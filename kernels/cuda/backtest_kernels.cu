@@ -385,6 +385,13 @@ static network_kernel kernel_of(int bf16, int held, int ensemble)
                 : network_passes<__nv_bfloat16, false, false>;
 }
 
+ho_status ho_cuda_backtest_check(const ho_policy_net *policy, int shared_limit, ho_err *err)
+{
+    const policy_plan plan =
+        policy_plan_make(policy, PASSES_BLOCK, 1, (int)sizeof(backtest_block), shared_limit);
+    return plan.bytes > shared_limit ? ho_policy_too_large(policy, err) : HO_OK;
+}
+
 ho_status ho_cuda_backtest_networks(const backtest_view *v, cudaStream_t stream)
 {
     if (v->blocks == 0) {

@@ -38,6 +38,8 @@ typedef struct backtest_view {
     int32_t shared_limit;
 } backtest_view;
 
+/* HO_EUNSUPPORTED: the network does not fit a backtest's block. */
+ho_status ho_cuda_backtest_check(const ho_policy_net *policy, int shared_limit, ho_err *err);
 ho_status ho_cuda_backtest_networks(const backtest_view *v, cudaStream_t stream);
 ho_status ho_cuda_backtest_rules(const backtest_view *v, cudaStream_t stream);
 

@@ -8,6 +8,7 @@
 #include <nvtx3/nvToolsExt.h>
 
 #include "kernels/agents/agent_check.h"
+#include "kernels/cuda/backtest_kernels.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/curiosity.h"
 #include "kernels/cuda/trace_rows.h"
@@ -318,6 +319,7 @@ ho_status ho_cuda_cohort_create(ho_backend *backend, ho_market *market, const ho
         goto out;
     }
     rc = ho_experience_prepare(&c->experience, err);
+    rc = rc == HO_OK ? ho_cuda_backtest_check(&c->experience.policy, b->shared_limit, err) : rc;
     *out = &c->base;
 out:
     if (rc != HO_OK) {

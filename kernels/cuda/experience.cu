@@ -401,10 +401,7 @@ ho_status ho_experience_prepare(const ho_experience_view *v, ho_err *err)
     policy_plan plan;
     const int states = choose_states(v, &plan);
     if (states == 0) {
-        return ho_err_set(err, HO_EUNSUPPORTED,
-                          "a network of width %d does not fit this GPU's shared memory; "
-                          "make agent.hidden1, hidden2 or head smaller",
-                          (int)v->policy.hidden_max);
+        return ho_policy_too_large(&v->policy, err);
     }
     const ho_status rc = ho_cuda_status(
         cudaFuncSetAttribute(kernel_of(v->policy.bf16, plan.held, states),

@@ -56,6 +56,15 @@ ho_policy_net ho_policy_net_of(const ho_device_net *net, int bf16)
     return p;
 }
 
+ho_status ho_policy_too_large(const ho_policy_net *policy, ho_err *err)
+{
+    return ho_err_set(
+        err, HO_EUNSUPPORTED,
+        "a network of width %d with %d outputs does not fit this GPU's shared memory; "
+        "make agent.hidden1, hidden2, head or atoms smaller",
+        (int)policy->hidden_max, (int)policy->outputs);
+}
+
 /* Which parameter the float at `byte` of a packed policy is. */
 static __device__ int float_parameter(const ho_policy_net &p, int byte)
 {

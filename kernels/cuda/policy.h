@@ -52,6 +52,9 @@ typedef struct ho_policy_net {
 
 ho_policy_net ho_policy_net_of(const ho_device_net *net, int bf16);
 
+/* HO_EUNSUPPORTED; err says what to make smaller. */
+ho_status ho_policy_too_large(const ho_policy_net *policy, ho_err *err);
+
 /* packed [K, bytes] from parameters [K, params] of slots [first, first + lanes). */
 ho_status ho_policy_pack(const ho_policy_net *policy, const float *parameters, int params,
                          uint8_t *packed, int first, int lanes, cudaStream_t stream);

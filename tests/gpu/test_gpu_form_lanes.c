@@ -300,6 +300,25 @@ static void a_short_run_of_every_form(void **state)
     }
 }
 
+/* A block holds all raw outputs of 8 states: 46 x 255 of them do not fit. */
+static void a_distribution_that_does_not_fit_is_refused(void **state)
+{
+    (void)state;
+    ho_err err;
+    ho_cohort *c;
+    const form f = {.name = "c51, 255 atoms", .atoms = 255};
+    world *w = open_world(&f);
+    ho_cohort_key key = key_of(w, &f);
+    key.atoms = f.atoms;
+    CHECK_STATUS(ho_cohort_create(w->backend, w->market, &key, 1, &c, &err), HO_EUNSUPPORTED);
+    CHECK_CONTAINS(err.text, "atoms");
+    assert_null(c);
+    key.branching = 1; /* 12 x 255 do */
+    c = open_cohort(w, &key, 1);
+    ho_cohort_destroy(&c);
+    world_free(&w);
+}
+
 /* argv[1]: only the tests whose name matches, as run_all.sh does under compute-sanitizer. */
 int main(int argc, char **argv)
 {
@@ -309,6 +328,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(one_lane_driven_to_nan_leaves_the_others_equal),
         cmocka_unit_test(weights_travel_whole),
         cmocka_unit_test(a_short_run_of_every_form),
+        cmocka_unit_test(a_distribution_that_does_not_fit_is_refused),
     };
     if (ho_backend_gpu_count() == 0) {
         print_message("no GPU: skipped\n");
