@@ -101,7 +101,7 @@ typedef struct ho_store_study {
 /* Whether the file holds a study already. */
 bool ho_store_has_study(ho_store *store);
 
-/* Writes the study with its folds and space, at once. HO_ESTORE: there is one already. */
+/* Writes the study with its folds, space and views, at once. HO_ESTORE: there is one already. */
 ho_status ho_store_create_study(ho_store *store, const ho_store_study *study, ho_err *err);
 
 /* Keeps the measured batch of dqn.batch = "auto". At once. */

@@ -52,6 +52,9 @@ ho_status ho_store_fail(ho_store *store, const char *what, ho_err *err);
 /* Frees queued rows and cached statements. */
 void ho_store_queue_free(ho_store *store);
 
+/* Makes the views anew, in the transaction of the caller. */
+ho_status ho_store_put_views(ho_store *store, ho_err *err);
+
 /* The definition of the view trial_wide (and fold_wide) of this study, malloc'ed, or NULL. */
 char *ho_store_wide_views(ho_store *store);
 

@@ -298,6 +298,9 @@ ho_status ho_store_create_study(ho_store *store, const ho_store_study *s, ho_err
         (rc = write_folds(store, s, err)) == HO_OK) {
         rc = write_space(store, s->space, err);
     }
+    if (rc == HO_OK) { /* who sees the study can ask about it */
+        rc = ho_store_put_views(store, err);
+    }
     return commit(store, rc, what, err);
 }
 

@@ -121,14 +121,11 @@ static ho_status drop_views(ho_store *store, ho_err *err)
     return rc;
 }
 
-ho_status ho_store_make_views(ho_store *store, ho_err *err)
+ho_status ho_store_put_views(ho_store *store, ho_err *err)
 {
     const char *what = "cannot make the views";
     char *wide = NULL;
-    ho_status rc = ho_store_exec(store, "BEGIN IMMEDIATE", what, err);
-    if (rc != HO_OK) {
-        return rc;
-    }
+    ho_status rc = HO_OK;
     if ((rc = drop_views(store, err)) == HO_OK &&
         (rc = ho_store_exec(store, ho_sql_views, what, err)) == HO_OK &&
         (rc = ho_store_exec(store, ho_sql_optuna, what, err)) == HO_OK) {
@@ -136,12 +133,22 @@ ho_status ho_store_make_views(ho_store *store, ho_err *err)
         rc = wide ? ho_store_exec(store, wide, what, err)
                   : ho_err_set(err, HO_ENOMEM, "%s: %s", store->path, what);
     }
-    if (rc == HO_OK) {
+    sqlite3_free(wide);
+    return rc;
+}
+
+ho_status ho_store_make_views(ho_store *store, ho_err *err)
+{
+    const char *what = "cannot make the views";
+    ho_status rc = ho_store_exec(store, "BEGIN IMMEDIATE", what, err);
+    if (rc != HO_OK) {
+        return rc;
+    }
+    if ((rc = ho_store_put_views(store, err)) == HO_OK) {
         rc = ho_store_exec(store, "COMMIT", what, err);
     }
     if (rc != HO_OK) {
         (void)sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
     }
-    sqlite3_free(wide);
     return rc;
 }

@@ -71,7 +71,6 @@ ho_store *fixture_store(const char *path, const ho_study *study, int64_t trials)
         s.direction[i] = study->objective[i].direction;
     }
     CHECK_OK(ho_store_create_study(store, &s, &err), &err);
-    CHECK_OK(ho_store_make_views(store, &err), &err);
     return store;
 }
 
