@@ -38,7 +38,7 @@ rc=$?
 to=$(date +%s.%N)
 [ -z "${sampler:-}" ] || kill "$sampler" 2>/dev/null
 
-query="select count(*) from trial where state in ('COMPLETE', 'PRUNED')"
+query="select count(*) from trial where state in ('COMPLETE', 'PRUNED', 'FAILED')" # FAILED: ruined, mostly
 done_trials=$("$build/bin/hyperopt" sql "$out/study.db" "$query" --format csv 2>>"$out/study.log" |
     grep -Eo '^[0-9]+' | tail -1)
 awk -F', *' -v from="$from" -v to="$to" -v rc="$rc" -v trials="$trials" -v epochs="$epochs" \
