@@ -152,10 +152,15 @@ static __device__ __forceinline__ void record_step(ho_trace_step *trace, int32_t
     *(uint2 *)((uint8_t *)trace + 16) = make_uint2(flags0, flags1);
 }
 
-template <typename T, int NT, bool HELD>
+/* Which lanes a launch takes. */
+typedef enum lane_choice { ALL_LANES, LANES_WITHOUT_LEDGER, LANES_WITH_LEDGER } lane_choice;
+
+/* PLAIN: a greedy policy, no curiosity, no lane that keeps a ledger (Kelly): code that is not there
+ * needs no registers and no room among the instructions. */
+template <typename T, int NT, bool HELD, bool PLAIN>
 static __global__ void __launch_bounds__(POLICY_THREADS, 1)
     experience(const __grid_constant__ ho_experience_view v,
-               const __grid_constant__ policy_plan plan)
+               const __grid_constant__ policy_plan plan, lane_choice choice)
 {
     constexpr int E = 8 * NT, SLOTS_WARP = E / POLICY_WARPS, S = 32 / SLOTS_WARP;
     constexpr int COLUMNS = (RATIOS + S - 1) / S;
@@ -166,14 +171,19 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
     if (!lane->active || lane->guard != 0) {
         return;
     }
+    const bool kelly = lane->env.config.sizing == HO_SIZING_KELLY;
+    if (choice != ALL_LANES && kelly != (choice == LANES_WITH_LEDGER)) {
+        return;
+    }
     experience_block<E> *block = (experience_block<E> *)(shared + plan.extra);
     const uint8_t *packed = v.packed + (size_t)k * v.policy.bytes;
     policy_held held;
     if (threadIdx.x == 0) {
         block->env = lane->env;
     }
-    const bool curious = v.curiosity && (lane->env.config.curiosity_weight != 0.0 ||
-                                         lane->env.config.reward_preset == HO_PRESET_ORIGINAL);
+    const bool curious = !PLAIN && v.curiosity &&
+                         (lane->env.config.curiosity_weight != 0.0 ||
+                          lane->env.config.reward_preset == HO_PRESET_ORIGINAL);
     curiosity_block<E> *curiosity = (curiosity_block<E> *)(block + 1);
     if (curious) {
         curiosity_load<E>(curiosity, v.curiosity + (size_t)k * HO_CURIOSITY_STATE);
@@ -189,8 +199,7 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
     const bool exists = n < v.episodes, owner = exists && sub == 0;
     ho_slot_device *s = &block->slot[e];
     const size_t at = (size_t)k * v.episodes + (exists ? n : 0);
-    const bool kelly = block->env.config.sizing == HO_SIZING_KELLY;
-    ho_ledger *ledger = kelly ? &v.ledger[at] : NULL;
+    ho_ledger *ledger = !PLAIN && kelly ? &v.ledger[at] : NULL;
     const ho_ring ring = {v.ring + (size_t)k * v.ring_words * v.episodes + (exists ? n : 0),
                           v.episodes};
     const uint32_t epoch = (uint32_t)lane->epoch;
@@ -255,7 +264,7 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
         copies_wait<0>();
         __syncthreads(); /* scores */
         int action = 0;  /* of the owner */
-        if (v.samples) {
+        if (!PLAIN && v.samples) {
             const sample_at draw = {block->env.key, (uint32_t)step, (uint32_t)n, epoch,
                                     HO_RNG_ACTION};
             action = group_sample<S>(v.policy.branches, draw, score, score, active);
@@ -284,7 +293,7 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
             ho_env_step_open(&block->env, &v.market, &s->env, ring, &order, ledger, &out, &reward,
                              step_ratio);
             active_steps++;
-            if (kelly) {
+            if (ledger) {
                 ho_moments_add_closed(&block->env.config, &v.moments[at], ledger);
             }
         } else if (owner) {
@@ -341,7 +350,7 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
 
 /* ---- launcher -------------------------------------------------------------------------------- */
 
-typedef void (*experience_kernel)(ho_experience_view, policy_plan);
+typedef void (*experience_kernel)(ho_experience_view, policy_plan, lane_choice);
 
 template <int E> static int extra_of(int curious)
 {
@@ -358,22 +367,36 @@ static int block_extra(int states, int curious)
 
 static experience_kernel kernel_of(int bf16, int held, int states)
 {
+    typedef __nv_bfloat16 b16;
     if (!bf16) {
-        return states == 8    ? experience<float, 1, false>
-               : states == 16 ? experience<float, 2, false>
-               : states == 32 ? experience<float, 4, false>
+        return states == 8    ? experience<float, 1, false, false>
+               : states == 16 ? experience<float, 2, false, false>
+               : states == 32 ? experience<float, 4, false, false>
                               : NULL;
     }
     if (held) {
-        return states == 8    ? experience<__nv_bfloat16, 1, true>
-               : states == 16 ? experience<__nv_bfloat16, 2, true>
-               : states == 32 ? experience<__nv_bfloat16, 4, true>
-                              : experience<__nv_bfloat16, 8, true>;
+        return states == 8    ? experience<b16, 1, true, false>
+               : states == 16 ? experience<b16, 2, true, false>
+               : states == 32 ? experience<b16, 4, true, false>
+                              : experience<b16, 8, true, false>;
     }
-    return states == 8    ? experience<__nv_bfloat16, 1, false>
-           : states == 16 ? experience<__nv_bfloat16, 2, false>
-           : states == 32 ? experience<__nv_bfloat16, 4, false>
-                          : experience<__nv_bfloat16, 8, false>;
+    return states == 8    ? experience<b16, 1, false, false>
+           : states == 16 ? experience<b16, 2, false, false>
+           : states == 32 ? experience<b16, 4, false, false>
+                          : experience<b16, 8, false, false>;
+}
+
+/* The kernel of a cohort's lanes without a ledger, NULL when it is the other one's work. */
+static experience_kernel plain_kernel_of(const ho_experience_view *v, int held, int states)
+{
+    typedef __nv_bfloat16 b16;
+    if (!held || v->samples || v->curiosity) {
+        return NULL;
+    }
+    return states == 8    ? experience<b16, 1, true, true>
+           : states == 16 ? experience<b16, 2, true, true>
+           : states == 32 ? experience<b16, 4, true, true>
+                          : experience<b16, 8, true, true>;
 }
 
 /* The fewest slots a block that lets all blocks run at once, as far as the network's activations
@@ -403,10 +426,17 @@ ho_status ho_experience_prepare(const ho_experience_view *v, ho_err *err)
     if (states == 0) {
         return ho_policy_too_large(&v->policy, err);
     }
-    const ho_status rc = ho_cuda_status(
-        cudaFuncSetAttribute(kernel_of(v->policy.bf16, plan.held, states),
-                             cudaFuncAttributeMaxDynamicSharedMemorySize, v->shared_limit),
-        "shared memory of the experience kernel");
+    const experience_kernel kernel[2] = {kernel_of(v->policy.bf16, plan.held, states),
+                                         plain_kernel_of(v, plan.held, states)};
+    ho_status rc = HO_OK;
+    for (int i = 0; i < 2 && rc == HO_OK; i++) {
+        rc = kernel[i]
+                 ? ho_cuda_status(cudaFuncSetAttribute(kernel[i],
+                                                       cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                       v->shared_limit),
+                                  "shared memory of the experience kernel")
+                 : rc;
+    }
     return ho_cuda_err(rc, err);
 }
 
@@ -418,7 +448,12 @@ ho_status ho_experience_run(const ho_experience_view *v, cudaStream_t stream)
         return HO_EINVAL;
     }
     const unsigned blocks = (unsigned)((v->episodes + states - 1) / states * v->lanes);
-    kernel_of(v->policy.bf16, plan.held,
-              states)<<<blocks, POLICY_THREADS, plan.bytes, stream>>>(*v, plan);
+    const experience_kernel plain = plain_kernel_of(v, plan.held, states);
+    const experience_kernel kernel = kernel_of(v->policy.bf16, plan.held, states);
+    if (plain) { /* which lanes keep a ledger may change between epochs, the launches not */
+        plain<<<blocks, POLICY_THREADS, plan.bytes, stream>>>(*v, plan, LANES_WITHOUT_LEDGER);
+    }
+    kernel<<<blocks, POLICY_THREADS, plan.bytes, stream>>>(*v, plan,
+                                                           plain ? LANES_WITH_LEDGER : ALL_LANES);
     return ho_cuda_status(cudaGetLastError(), "experience");
 }
