@@ -16,7 +16,12 @@
 #include "kernels/cuda/sample_block.cuh"
 
 /* The books' warp is the first of a third group of four, so that registers can change hands. */
-enum { RULE_THREADS = 32, BOOK_WARP = POLICY_WARPS, PASS_THREADS = POLICY_THREADS + 128 };
+enum {
+    RULE_THREADS = 32,
+    BOOK_WARP = POLICY_WARPS,
+    PASS_THREADS = POLICY_THREADS + 128, /* the books' warpgroup: one warp works */
+    BOOK_THREADS = POLICY_THREADS + 32,  /* those that meet the books */
+};
 
 typedef struct backtest_block {
     pass_plan plan[PASSES_BLOCK];
@@ -196,12 +201,12 @@ template <bool HELD> static __device__ __forceinline__ void registers_for_networ
 /* The barriers in which the books' warp takes part: one at the head of a bar, one at the end. */
 static __device__ __forceinline__ int bar_begins(int live)
 {
-    return __syncthreads_or(live);
+    return barrier_of_first_or<BOOK_THREADS, 2>(live);
 }
 
 static __device__ __forceinline__ void books_complete(void)
 {
-    __syncthreads();
+    barrier_of_first<BOOK_THREADS, 2>();
 }
 
 /* The books' warp: a bar behind the steps, one barrier a bar with them. */
@@ -328,6 +333,7 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
             ENSEMBLE ? 0
                      : agent_action(branches, lane, v.samples && lane->agent.ppo_sample_eval,
                                     decision_of(s, p), score, block->draw[warp]);
+        __syncwarp(); /* scores are read before the owner's step writes there */
         if (owner) {
             if (ENSEMBLE) {
                 const int32_t choice = vote_decide(&vote, group.policy, candidates);

@@ -284,11 +284,13 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
         }
         ho_trace_step *trace = &v.trace[((size_t)k * v.steps + step) * v.episodes + n];
         ho_ratio *step_ratio = (ho_ratio *)score + HO_PORTFOLIO_FEATURES;
-        const int32_t bar = s->env.t;
+        int32_t bar = 0;
         ho_step_out out;
         ho_reward_in reward;
         out.end = HO_END_NONE;
+        __syncwarp(); /* scores are read before the owner's step writes there */
         if (owner && active) {
+            bar = s->env.t;
             const ho_order order = ho_order_from_action(action);
             ho_env_step_open(&block->env, &v.market, &s->env, ring, &order, ledger, &out, &reward,
                              step_ratio);

@@ -61,6 +61,9 @@ static __device__ void pass_begin(pass_state *s, const pass_plan *p, const ho_ma
     for (int i = 0; i < (int)(sizeof *s / 4); i++) {
         ((int32_t *)s)[i] = 0;
     }
+    for (int i = 0; i < HO_RING_WORDS_MAX; i++) { /* its words are changed in parts */
+        p->ring[i] = 0;
+    }
     const double capital = p->lane.config.initial_capital;
     s->before = s->booked = s->session_start = capital;
     ho_env_clear(&s->env);

@@ -48,7 +48,7 @@ typedef struct policy_plan {
 /* A barrier of the network's threads; a block may have more. */
 static __device__ __forceinline__ void policy_sync(void)
 {
-    barrier_of_first<POLICY_THREADS>();
+    barrier_of_first<POLICY_THREADS, 1>();
 }
 
 static __device__ __forceinline__ float policy_leaky(float x)

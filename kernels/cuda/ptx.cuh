@@ -16,11 +16,27 @@ static __device__ __forceinline__ uint32_t shared_address(const void *p)
     return (uint32_t)__cvta_generic_to_shared(p);
 }
 
-/* bar.sync: a barrier of the block's first THREADS threads, a multiple of 32. Not __syncthreads's.
- */
-template <int THREADS> static __device__ __forceinline__ void barrier_of_first(void)
+/* bar.sync: barrier ID (1 to 15; 0 is __syncthreads's) of the block's first THREADS threads, a
+ * multiple of 32, whatever the place in the code that each comes from. */
+template <int THREADS, int ID> static __device__ __forceinline__ void barrier_of_first(void)
 {
-    asm volatile("bar.sync 1, %0;" ::"n"(THREADS) : "memory");
+    asm volatile("bar.sync %0, %1;" ::"n"(ID), "n"(THREADS) : "memory");
+}
+
+/* bar.red.or: the same; is `value` not 0 in any of them? */
+template <int THREADS, int ID> static __device__ __forceinline__ int barrier_of_first_or(int value)
+{
+    int any;
+    asm volatile("{\n"
+                 ".reg .pred mine, all;\n"
+                 "setp.ne.s32 mine, %3, 0;\n"
+                 "bar.red.or.pred all, %1, %2, mine;\n"
+                 "selp.s32 %0, 1, 0, all;\n"
+                 "}"
+                 : "=r"(any)
+                 : "n"(ID), "n"(THREADS), "r"(value)
+                 : "memory");
+    return any;
 }
 
 /* ---- asynchronous copies: cp.async ---- */

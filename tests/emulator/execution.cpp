@@ -44,6 +44,7 @@ struct thread {
     void *mine;
     barrier_kind kind;
     int value;
+    unsigned partial;                 /* the partial barrier it waits at */
     std::vector<pending_copy> copies; /* of cp.async, oldest first */
     std::vector<size_t> groups;       /* how many copies each closed group has, oldest first */
     size_t grouped;                   /* sum of groups */
@@ -69,7 +70,9 @@ static struct machine {
     thread *slot[THREADS_MAX];
     uint32_t ready[THREADS_MAX / WARP];
     warp_state warp[THREADS_MAX / WARP];
-    unsigned slots, warps, live, at_barrier, at_partial_barrier;
+    unsigned slots, warps, live, at_barrier;
+    unsigned at_partial[PARTIAL_BARRIERS]; /* threads there */
+    int any_at_partial[PARTIAL_BARRIERS];  /* of their values */
     thread *current;
     thread main; /* the host's side */
     thread pool[THREADS_MAX];
@@ -243,25 +246,31 @@ int barrier(barrier_kind kind, int value, const char *file, int line)
     return t->value;
 }
 
-void partial_barrier(unsigned threads, const char *file, int line)
+int partial_barrier(unsigned id, unsigned threads, int value, const char *file, int line)
 {
     thread *t = machine.current;
     t->wait = AT_PARTIAL_BARRIER;
+    t->partial = id;
     t->file = file;
     t->line = line;
-    machine.at_partial_barrier++;
-    if (machine.at_partial_barrier > threads) {
+    machine.at_partial[id]++;
+    machine.any_at_partial[id] |= value;
+    if (machine.at_partial[id] > threads) {
         fault("more than %u threads meet at their barrier", threads);
     }
-    if (machine.at_partial_barrier == threads) {
+    if (machine.at_partial[id] == threads) {
         for (unsigned i = 0; i < machine.slots; i++) {
-            if (machine.pool[i].wait == AT_PARTIAL_BARRIER) {
-                make_ready(&machine.pool[i]);
+            thread *other = &machine.pool[i];
+            if (other->wait == AT_PARTIAL_BARRIER && other->partial == id) {
+                other->value = machine.any_at_partial[id];
+                make_ready(other);
             }
         }
-        machine.at_partial_barrier = 0;
+        machine.at_partial[id] = 0;
+        machine.any_at_partial[id] = 0;
     }
     wait_turn();
+    return t->value;
 }
 
 /* Does the joint instruction that lane `t` waits in, once all its lanes are there. */
@@ -515,7 +524,9 @@ static void run_block(void)
     const dim3 d = machine.run->block;
     machine.slots = machine.live = d.x * d.y * d.z;
     machine.warps = (machine.slots + WARP - 1) / WARP;
-    machine.at_barrier = machine.at_partial_barrier = 0;
+    machine.at_barrier = 0;
+    memset(machine.at_partial, 0, sizeof machine.at_partial);
+    memset(machine.any_at_partial, 0, sizeof machine.any_at_partial);
     memset(machine.warp, 0, machine.warps * sizeof machine.warp[0]);
     choose_order();
     for (unsigned i = 0; i < machine.slots; i++) {
