@@ -95,11 +95,27 @@ out:
     return rc;
 }
 
+/* --set, which may not touch what is searched and has to fit the rest of the study. */
+static ho_status override(ho_study *study, const ho_option_list *set, ho_err *err)
+{
+    ho_status rc = ho_setup_override(study->settings, set, err);
+    for (int i = 0; rc == HO_OK && set && i < set->count; i++) {
+        char name[128];
+        (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(set->item[i], "="), set->item[i]);
+        if (ho_space_find(&study->space, name) >= 0) {
+            rc = ho_err_set(err, HO_EUSAGE,
+                            "--set %s: the study searches it; take it out of [search] to fix it",
+                            name);
+        }
+    }
+    return rc == HO_OK && set && set->count > 0 ? ho_study_check(study, err) : rc;
+}
+
 static ho_status load_rest(ho_setup *out, const ho_option_list *set, ho_setup_adjust *adjust,
                            void *user, ho_err *err)
 {
     ho_status rc = HO_OK;
-    if ((rc = ho_setup_override(out->study->settings, set, err)) == HO_OK &&
+    if ((rc = override(out->study, set, err)) == HO_OK &&
         (!adjust || (rc = adjust(out->study->settings, user, err)) == HO_OK) &&
         !out->study->command && (rc = find_files(out, err)) == HO_OK) {
         rc = load_market(out, err);

@@ -73,6 +73,11 @@ ho_status ho_loader_warn(ho_loader *l, int line, int column, const char *format,
     va_start(args, format);
     (void)vsnprintf(text + n, sizeof text - (size_t)n, format, args);
     va_end(args);
+    for (int i = 0; i < l->study->warning_count; i++) {
+        if (strcmp(l->study->warning[i], text) == 0) {
+            return HO_OK; /* said already */
+        }
+    }
     char **grown = (char **)realloc(l->study->warning, (size_t)(l->study->warning_count + 1) *
                                                            sizeof *l->study->warning);
     if (grown) {

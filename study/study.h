@@ -55,6 +55,10 @@ ho_status ho_study_parse(const char *text, size_t size, const char *source, cons
                          ho_study **out, ho_err *err);
 void ho_study_free(ho_study **study);
 
+/* Once more, after settings were changed: what keys must satisfy together. Adds warnings that are
+ * not there yet. HO_ECONFIG: err names the keys. */
+ho_status ho_study_check(ho_study *study, ho_err *err);
+
 /* A path of the study file as the process can open it: absolute ones as they are, others under
  * the study's folder. HO_EINVAL: too long. */
 ho_status ho_study_path(const ho_study *study, const char *written, char *out, size_t room,

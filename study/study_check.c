@@ -340,13 +340,75 @@ static ho_status check_command(ho_loader *l)
     return HO_OK;
 }
 
+/* Keys that decide when a DQN agent begins to learn, and how much it collects. */
+static const ho_key learning_keys[] = {HO_KEY_AGENT_ALGORITHM,   HO_KEY_DQN_LEARN_START,
+                                       HO_KEY_DQN_BATCH,         HO_KEY_DQN_REPLAY_CAPACITY,
+                                       HO_KEY_AGENT_EPOCHS,      HO_KEY_ENV_EPISODES,
+                                       HO_KEY_ENV_EPISODE_LENGTH};
+
+/* Agents that would never learn, where no trial's configuration could change that; otherwise each
+ * trial is looked at (worker/lane_config.c). */
+static ho_status check_learning(ho_loader *l)
+{
+    const ho_settings *s = l->study->settings;
+    for (size_t i = 0; i < sizeof learning_keys / sizeof learning_keys[0]; i++) {
+        if (ho_space_find(&l->study->space, ho_setting(learning_keys[i])->name) >= 0) {
+            return HO_OK;
+        }
+    }
+    if (strcmp(ho_settings_str(s, HO_KEY_AGENT_ALGORITHM), "dqn") != 0 ||
+        ho_settings_is_auto(s, HO_KEY_DQN_BATCH)) {
+        return HO_OK;
+    }
+    int64_t capacity = ho_settings_i64(s, HO_KEY_DQN_REPLAY_CAPACITY);
+    int64_t start = 20 * ho_settings_i64(s, HO_KEY_DQN_BATCH);
+    if (!ho_settings_is_auto(s, HO_KEY_DQN_LEARN_START)) {
+        start = ho_settings_i64(s, HO_KEY_DQN_LEARN_START);
+    } else if (start > capacity) {
+        start = capacity;
+    }
+    int64_t collected = ho_settings_i64(s, HO_KEY_ENV_EPISODES) *
+                        ho_settings_i64(s, HO_KEY_ENV_EPISODE_LENGTH) *
+                        ho_settings_i64(s, HO_KEY_AGENT_EPOCHS);
+    if (start > capacity) {
+        return ho_loader_at_setting(l, HO_KEY_DQN_LEARN_START,
+                                    "dqn.learn_start = %lld is more than dqn.replay_capacity = "
+                                    "%lld holds; no agent would ever learn",
+                                    (long long)start, (long long)capacity);
+    }
+    if (start > collected) {
+        return ho_loader_at_setting(l, HO_KEY_DQN_LEARN_START,
+                                    "learning begins after %lld transitions (dqn.learn_start, 20 "
+                                    "batches by default), but agent.epochs x env.episodes x "
+                                    "env.episode_length collect %lld; no agent would ever learn",
+                                    (long long)start, (long long)collected);
+    }
+    return HO_OK;
+}
+
+/* What keys must satisfy together. */
+static ho_status check_keys(ho_loader *l)
+{
+    ho_status rc = l->study->command ? HO_OK : check_data(l);
+    rc = rc == HO_OK ? check_validation(l) : rc;
+    rc = rc == HO_OK ? check_search(l) : rc;
+    rc = rc == HO_OK ? check_process(l) : rc;
+    if (rc == HO_OK) {
+        rc = l->study->command ? check_command(l) : check_learning(l);
+    }
+    return rc;
+}
+
 ho_status ho_loader_check(ho_loader *l)
 {
     ho_status rc = read_objectives(l);
     rc = rc == HO_OK ? read_constraints(l) : rc;
-    rc = rc == HO_OK && !l->study->command ? check_data(l) : rc;
-    rc = rc == HO_OK ? check_validation(l) : rc;
-    rc = rc == HO_OK ? check_search(l) : rc;
-    rc = rc == HO_OK ? check_process(l) : rc;
-    return rc == HO_OK && l->study->command ? check_command(l) : rc;
+    return rc == HO_OK ? check_keys(l) : rc;
+}
+
+ho_status ho_study_check(ho_study *study, ho_err *err)
+{
+    ho_err scratch;
+    ho_loader l = {study, err ? err : &scratch, NULL};
+    return check_keys(&l);
 }

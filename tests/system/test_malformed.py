@@ -65,6 +65,23 @@ for case in CASES:
     add(*case)
 
 
+class BadOption(harness.SystemTest):
+    """What --set changes has to fit the study, as if the file said so."""
+    CASES = [("study.race_folds=2", ["race_folds", "folds.count"]),
+             ("dqn.learn_start=99999999", ["dqn.learn_start", "dqn.replay_capacity"]),
+             ("barriers.stop_loss=20", ["barriers.stop_loss", "[search]"]),
+             ("coordinator.heartbeat_timeout=1s", ["heartbeat_timeout", "heartbeat_interval"])]
+
+    def test(self):
+        self.write(GOOD)
+        for option, parts in self.CASES:
+            with self.subTest(option=option):
+                done = self.hyperopt("check", "t.toml", "--set", option, code=1)
+                for part in parts:
+                    self.assertIn(part, done.stderr)
+        self.hyperopt("check", "t.toml", "--set", "study.trials=3")
+
+
 class BadData(harness.SystemTest):
     def refuse(self, text, *parts):
         self.write(study_text(data="bars.csv"))
