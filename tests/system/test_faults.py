@@ -15,7 +15,7 @@ from harness import study_text
 LONG = os.environ.get("HO_LONG") == "1"
 KILLS = 100 if LONG else 6
 TRIALS = 200 if LONG else 30
-EPOCHS = 40 if LONG else 6  # long enough for all kills to find a running study
+EPOCHS = 120 if LONG else 6  # long enough for all kills to find a running study
 
 
 class Faults(harness.SystemTest):
@@ -43,7 +43,7 @@ class Faults(harness.SystemTest):
         seen = set()
         kills = 0
         while run.poll() is None and kills < KILLS:
-            time.sleep(self.random.uniform(0.05, 0.6))
+            time.sleep(self.random.uniform(0.05, 0.4))
             workers = self.children(run)
             seen.update(workers)
             if workers:
@@ -56,7 +56,7 @@ class Faults(harness.SystemTest):
         self.assertNoWorkers(seen)
 
     def test_a_coordinator_killed_at_random_moments_loses_nothing(self):
-        self.write(study_text(trials=TRIALS, epochs=2 * EPOCHS))
+        self.write(study_text(trials=TRIALS, epochs=EPOCHS if LONG else 2 * EPOCHS))
         seen = set()
         kills = 0
         while kills < KILLS:
