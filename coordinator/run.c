@@ -350,7 +350,7 @@ static ho_status start_server(run *r, ho_err *err)
         .hub = r->hub,
         .artifacts = r->artifacts,
         .ping_ns = (int64_t)(ho_settings_f64(s, HO_KEY_COORDINATOR_HEARTBEAT_INTERVAL) * 1e9),
-        .greet_ns = 30000000000,
+        .greet_ns = (int64_t)(ho_settings_f64(s, HO_KEY_COORDINATOR_HEARTBEAT_TIMEOUT) * 1e9),
         .want_baselines = !has_baselines(r->store),
         .leave_workers = leaves_workers(r),
         .progress = show_progress,

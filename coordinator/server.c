@@ -37,6 +37,9 @@ int64_t ho_clock_unix_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+/* How long a worker that was given up may speak again without a hello. */
+static const int64_t LOST_KEPT_NS = 3600000000000;
+
 static const int watched[] = {SIGINT, SIGTERM, SIGUSR1, SIGCHLD};
 enum { WATCHED = sizeof watched / sizeof watched[0] };
 static pthread_t watcher;
@@ -383,11 +386,12 @@ static bool tend_clients(ho_server *s, int64_t now_ns)
             client->pinged_ns = now_ns;
             ho_server_send(s, client, &ping);
         }
-        /* what dispatch has given up (silence), and what never said hello */
+        /* what dispatch has given up (silence) may speak again; what never said hello goes */
         if (client->worker >= 0 && !ho_dispatch_is_here(s->dispatch, client->worker)) {
             client->worker = -1;
         }
-        if (client->worker < 0 && now_ns - client->seen_ns > s->options.greet_ns) {
+        if (client->worker < 0 &&
+            now_ns - client->seen_ns > (client->greeted ? LOST_KEPT_NS : s->options.greet_ns)) {
             client->gone = true;
         }
         busy = (!client->gone && ho_server_send_kept(s, client)) || busy;

@@ -58,7 +58,7 @@ ho_client *ho_server_add_client(ho_server *s, const ho_peer *peer, int64_t now_n
 {
     int ungreeted = 0;
     for (int i = 0; i < s->clients; i++) {
-        ungreeted += s->client[i]->worker < 0;
+        ungreeted += !s->client[i]->greeted;
     }
     if (ungreeted >= HO_PEERS_UNGREETED) {
         return NULL;

@@ -31,8 +31,9 @@ struct ho_session {
     ho_commands *commands;       /* in place of the pool, of a [command] study */
     ho_message *order;           /* `trials` that came before the market was open */
     int order_count;
-    int64_t gate_at_ms; /* a population that is not complete starts then */
-    int64_t want_at_ms; /* when to look for data again; 0: nothing is wanted */
+    int64_t gate_at_ms;    /* a population that is not complete starts then */
+    int64_t want_at_ms;    /* when to look for data again; 0: nothing is wanted */
+    int64_t want_pause_ms; /* without a chunk, before it asks again: longer each time */
     leaving leaving;
     bool baselines_due;             /* not sent since the market was opened */
     bool say_ready;                 /* whatever the figures are */

@@ -8,9 +8,10 @@
 #include "worker/session_internal.h"
 
 enum {
-    WANT_AGAIN_MS = 5000, /* a chunk that does not come is asked for again */
-    RESUME_MS = 60000,    /* patience with a checkpoint that is on its way */
-    GATE_MS = 5000,       /* an incomplete population waits this long for more members */
+    WANT_AGAIN_MS = 5000, /* a chunk that does not come is asked for again; later twice as late, */
+    WANT_AGAIN_MAX_MS = 80000, /* since what was asked for may be on its way over a slow line */
+    RESUME_MS = 60000,         /* patience with a checkpoint that is on its way */
+    GATE_MS = 5000,            /* an incomplete population waits this long for more members */
 };
 
 /* ---- what the pool says -------------------------------------------------------------------- */
@@ -407,7 +408,7 @@ static void find_data(ho_session *session)
     if (rc == HO_OK) {
         open_market(session);
     } else if (rc == HO_EAGAIN) {
-        session->want_at_ms = ho_session_now_ms() + WANT_AGAIN_MS;
+        session->want_at_ms = ho_session_now_ms() + session->want_pause_ms;
         if (ho_link_send(session->link, &want, &err) != HO_OK) {
             complain("want", &err);
         }
@@ -422,6 +423,9 @@ void ho_session_look_for_data(ho_session *session)
 {
     if (session->loaded && !session->pool && session->want_at_ms > 0 &&
         ho_session_now_ms() >= session->want_at_ms) {
+        if (session->want_pause_ms < WANT_AGAIN_MAX_MS) {
+            session->want_pause_ms *= 2;
+        }
         find_data(session);
     }
 }
@@ -437,6 +441,7 @@ void ho_session_take_study(ho_session *session, ho_message *message)
         return;
     }
     ho_session_close_study(session);
+    session->want_pause_ms = WANT_AGAIN_MS;
     ho_status rc = ho_loaded_study_create(&session->loaded, &message->study, &err);
     if (rc != HO_OK) {
         refuse_study(session, rc, &err);
@@ -460,12 +465,13 @@ void ho_session_take_chunk(ho_session *session, const ho_message *message)
     if (message->chunk.kind != HO_CHUNK_DATA || !session->loaded || session->pool) {
         return;
     }
-    session->want_at_ms = ho_session_now_ms() + WANT_AGAIN_MS;
+    session->want_at_ms = ho_session_now_ms() + session->want_pause_ms;
     ho_status rc =
         ho_loaded_study_chunk(session->loaded, session->cache, &message->chunk, &next, &err);
     if (rc != HO_OK) {
         refuse_study(session, rc, &err);
     } else if (next) {
+        session->want_pause_ms = WANT_AGAIN_MS;
         find_data(session);
     }
 }

@@ -5,6 +5,7 @@ import random
 import resource
 import socket
 import struct
+import time
 
 import harness
 import test_remote
@@ -98,6 +99,22 @@ class Hostile(harness.SystemTest):
         self.worker(port)
         self.assertRan(run, 6)
         self.assertGreaterEqual(self.one("SELECT count(*) FROM event WHERE kind = 'lost'"), 1)
+
+    def test_a_worker_given_up_for_its_silence_may_speak_again(self):
+        run, port = self.start_study(trials=4, ping=0.2, silence=1, attempts=100)
+        dealer = zmtp.Dealer(port)
+        dealer.hello(uuid="e" * 32)
+        dealer.wait_for("study")
+        dealer.be_ready(slots=1)
+        dealer.wait_for("trials")
+        self.until(lambda: self.one("SELECT count(*) FROM event WHERE kind = 'lost'") >= 1, "it is given up", run)
+        time.sleep(3)  # longer than a connection without a hello is remembered
+        dealer.be_ready(slots=1)  # on the connection it had: no hello is due
+        dealer.wait_for("trials")
+        self.assertIn("worker is back", self.log())
+        dealer.close()
+        self.worker(port)
+        self.assertRan(run, 4)
 
     def test_a_worker_that_does_not_read_holds_nobody_up(self):
         run, port = self.start_study(trials=6)
