@@ -250,6 +250,13 @@ static ho_status check_search(ho_loader *l)
                                     "dqn.batch = \"auto\" is measured, so it cannot be part of a "
                                     "deterministic study: write a number");
     }
+    if (ho_settings_bool(s, HO_KEY_STUDY_DETERMINISTIC) &&
+        ho_settings_bool(s, HO_KEY_PRUNER_PROMOTE)) {
+        return ho_loader_at_setting(l, HO_KEY_PRUNER_PROMOTE,
+                                    "pruner.promote: a paused trial waits for later ones, for "
+                                    "which a deterministic study waits until it has ended: leave "
+                                    "out one of the two");
+    }
     if (strcmp(ho_settings_str(s, HO_KEY_SAMPLER_KIND), "grid") == 0) {
         for (int i = 0; i < study->space.count; i++) {
             const ho_param *param = &study->space.param[i];

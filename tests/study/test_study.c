@@ -261,6 +261,8 @@ static void a_malformed_study_names_the_place(void **state)
         {DATA "[coordinator]\nheartbeat_timeout = \"6s\"\n",
          "s.toml:4:21: coordinator.heartbeat_timeout must be"},
         {DATA "[agent]\nepochs = 3\n", "agent.eval_every is above agent.epochs"},
+        {DATA "[study]\ndeterministic = true\n[pruner]\nkind = \"asha\"\npromote = true\n",
+         "leave out one of the two"},
         {DATA "[dqn]\nlearn_start = 300_000\n", "more than dqn.replay_capacity = 262144 holds"},
         {DATA "[env]\nepisodes = 1\nepisode_length = 16\n[agent]\nepochs = 10\n",
          "collect 160; no agent would ever learn"},

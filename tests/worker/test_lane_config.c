@@ -181,8 +181,6 @@ static void what_cannot_run_is_named(void **state)
 {
     (void)state;
     static const char *const bad[][2] = {
-        {"[dqn]\nlearn_start = 300000\n", "dqn.learn_start"},
-        {"[agent]\nepochs = 5\n[env]\nepisodes = 2\nepisode_length = 10\n", "never learn"},
         {"[env]\nactions = \"exposure5\"\n[dqn]\nbranching = true\n", "dqn.branching"},
         {"[env]\nactions = \"exposure5\"\n[agent]\nalgorithm = \"ppo\"\n[ppo]\nfactored = true\n",
          "ppo.factored"},
