@@ -465,13 +465,13 @@ void ho_session_take_chunk(ho_session *session, const ho_message *message)
     if (message->chunk.kind != HO_CHUNK_DATA || !session->loaded || session->pool) {
         return;
     }
-    session->want_at_ms = ho_session_now_ms() + session->want_pause_ms;
+    session->want_pause_ms = WANT_AGAIN_MS; /* the line is alive */
+    session->want_at_ms = ho_session_now_ms() + WANT_AGAIN_MS;
     ho_status rc =
         ho_loaded_study_chunk(session->loaded, session->cache, &message->chunk, &next, &err);
     if (rc != HO_OK) {
         refuse_study(session, rc, &err);
     } else if (next) {
-        session->want_pause_ms = WANT_AGAIN_MS;
         find_data(session);
     }
 }
