@@ -7,7 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/agents/agent_check.h"
+#include "kernels/agents/net_layout.h"
 #include "kernels/backend_ops.h"
+#include "kernels/cpu/init.h"
 #include "kernels/env/config_check.h"
 
 static ho_status unsupported(const ho_backend_ops *ops, const char *what, ho_err *err)
@@ -168,6 +171,26 @@ static ho_status check_lane(const ho_cohort *cohort, int slot, const ho_lane_con
     }
     return ho_err_set(err, HO_EINVAL, "train window [%lld, %lld) has no two bars without a split",
                       (long long)config->train.begin, (long long)config->train.end);
+}
+
+ho_status ho_lane_prepare(const ho_cohort_key *key, const ho_lane_config *config, float **weights,
+                          ho_err *err)
+{
+    *weights = NULL;
+    ho_status rc = ho_cohort_key_check(key, err);
+    if (rc != HO_OK) {
+        return rc;
+    }
+    const ho_net_layout layout = ho_net_layout_of(key);
+    const uint32_t random_key[2] = {(uint32_t)config->rng_key[0], (uint32_t)config->rng_key[1]};
+    float *made = malloc((size_t)layout.size * sizeof *made);
+    if (!made || ho_net_init(&layout, config->agent.init, config->agent.noisy_sigma0, random_key, 0,
+                             made) != HO_OK) {
+        free(made);
+        return ho_err_set(err, HO_ENOMEM, "out of memory for a lane's weights");
+    }
+    *weights = made;
+    return HO_OK;
 }
 
 ho_status ho_lane_start(ho_cohort *cohort, int slot, const ho_lane_config *config, ho_err *err)

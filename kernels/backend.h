@@ -100,9 +100,17 @@ void ho_cohort_destroy(ho_cohort **cohort);
 typedef struct ho_lane_config {
     ho_env_config env;
     ho_agent_config agent;
-    ho_window train;     /* episodes start and stay inside; features before it are visible */
-    uint64_t rng_key[2]; /* env/rng.h ho_rng_key(study seed, trial, fold, seed index) */
+    ho_window train;      /* episodes start and stay inside; features before it are visible */
+    uint64_t rng_key[2];  /* env/rng.h ho_rng_key(study seed, trial, fold, seed index) */
+    const float *weights; /* what ho_lane_prepare made for this lane, read while it starts; or NULL:
+                             the start makes them itself */
 } ho_lane_config;
+
+/* The initial weights of a lane, which depend on key and config alone: tens of milliseconds of a
+ * processor for orthogonal ones, so a worker makes them before a slot is free. Any thread, beside
+ * any other call. *weights is the caller's to free. HO_EINVAL: not a key. HO_ENOMEM. */
+ho_status ho_lane_prepare(const ho_cohort_key *key, const ho_lane_config *config, float **weights,
+                          ho_err *err);
 
 /* Puts a fresh agent into a free slot: initial weights, empty replay, epoch 0.
  * HO_EINVAL: slot taken or out of range, window outside the market or shorter than an episode

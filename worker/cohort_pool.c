@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "study/log.h"
 #include "worker/checkpoint.h"
@@ -25,6 +26,13 @@ static int min_int(int a, int b)
     return a < b ? a : b;
 }
 
+/* Threads for initial weights: beside a GPU all processors but the one that drives it. */
+static int spare_threads(const ho_pool *pool)
+{
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    return pool->cpu ? pool->threads : processors > 1 ? (int)processors - 1 : 1;
+}
+
 ho_status ho_pool_create(ho_pool **out, const ho_pool_options *options, ho_err *err)
 {
     *out = NULL;
@@ -40,6 +48,11 @@ ho_status ho_pool_create(ho_pool **out, const ho_pool_options *options, ho_err *
     pool->options = *options;
     pool->cpu = info.sm == 0;
     pool->threads = info.processors > 0 ? info.processors : 1;
+    rc = ho_preparer_create(&pool->preparer, spare_threads(pool), err);
+    if (rc != HO_OK) {
+        free(pool);
+        return rc;
+    }
     *out = pool;
     return HO_OK;
 }
@@ -189,6 +202,7 @@ void ho_pool_destroy(ho_pool **pool)
     while ((*pool)->cohorts > 0) {
         ho_pool_remove_cohort(*pool, (*pool)->cohorts - 1);
     }
+    ho_preparer_destroy(&(*pool)->preparer);
     free((*pool)->entry);
     free(*pool);
     *pool = NULL;
@@ -301,7 +315,10 @@ static ho_status start_lane(struct cohort *cohort, ho_trial_run *run, int lane, 
         free(state->blob);
         state->blob = NULL;
     } else {
-        rc = ho_lane_start(cohort->cohort, slot, &run->plan->lane[lane], err);
+        ho_lane_config config = run->plan->lane[lane];
+        config.weights = state->prepared ? ho_prepared_wait(state->prepared) : NULL;
+        rc = ho_lane_start(cohort->cohort, slot, &config, err);
+        ho_prepared_drop(&state->prepared);
     }
     if (rc != HO_OK) {
         return rc;
@@ -314,6 +331,22 @@ static ho_status start_lane(struct cohort *cohort, ho_trial_run *run, int lane, 
         run->started_ns = monotonic_ns();
     }
     return HO_OK;
+}
+
+/* Asks for the initial weights of all lanes that wait. */
+static void prepare(ho_pool *pool)
+{
+    for (int i = 0; i < pool->entries; i++) {
+        ho_trial_run *run = pool->entry[i].run;
+        for (int k = 0; !pool->entry[i].prepared && k < run->plan->lanes; k++) {
+            ho_lane_run *lane = &run->lane[k];
+            if (lane->phase == HO_LANE_WAITING && !lane->blob) {
+                lane->prepared =
+                    ho_preparer_add(pool->preparer, &run->plan->key, &run->plan->lane[k]);
+            }
+        }
+        pool->entry[i].prepared = true;
+    }
 }
 
 enum admission { ADMITTED, WAITS_FOR_SLOTS, WAITS_FOR_DEVICE };
@@ -604,6 +637,7 @@ static ho_status run_cohort(ho_pool *pool, struct cohort *cohort, ho_err *err)
 ho_status ho_pool_step(ho_pool *pool, bool *worked, ho_err *err)
 {
     *worked = false;
+    prepare(pool);
     admit(pool);
     sweep_failed(pool);
     ho_status rc = HO_OK;

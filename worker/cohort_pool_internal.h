@@ -29,8 +29,9 @@ struct cohort {
 struct entry {
     ho_trial_run *run;
     struct cohort *cohort;
-    bool failed; /* leaves at the end of this step */
-    bool waits;  /* found no room in this admission */
+    bool failed;   /* leaves at the end of this step */
+    bool waits;    /* found no room in this admission */
+    bool prepared; /* the preparer was asked */
 };
 
 /* 1. A cohort's active slots hold lanes of entries in `entry`.  2. entry is in order of arrival. */
@@ -38,6 +39,7 @@ struct ho_pool {
     ho_pool_options options;
     bool cpu;
     int threads;
+    ho_preparer *preparer;
     int auto_lanes; /* what "auto" gave last; 0 before */
     struct cohort *cohort[HO_POOL_COHORTS];
     int cohorts, turn;

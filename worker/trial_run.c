@@ -73,6 +73,7 @@ void ho_trial_run_destroy(ho_trial_run **run)
     for (int i = 0; r->lane && i < r->plan->lanes; i++) {
         ho_tensors_free(&r->lane[i].best_weights);
         ho_tensors_free(&r->lane[i].weights);
+        ho_prepared_drop(&r->lane[i].prepared);
         free(r->lane[i].blob);
     }
     ho_trial_run_clear_rows(r);

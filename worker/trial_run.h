@@ -8,6 +8,7 @@
 #ifndef HO_WORKER_TRIAL_RUN_H
 #define HO_WORKER_TRIAL_RUN_H
 
+#include "worker/lane_prepare.h"
 #include "worker/trial_plan.h"
 
 #ifdef __cplusplus
@@ -29,6 +30,8 @@ typedef struct ho_lane_run {
     ho_tensors weights;      /* what the test window was scored with; set when finished */
     void *blob;              /* to restore from instead of a fresh start, or NULL */
     size_t blob_size;
+    ho_prepared
+        *prepared; /* initial weights of a waiting lane without a blob; NULL: not asked for */
 } ho_lane_run;
 
 /* One epoch of all lanes, until the last lane has passed it. */

@@ -83,8 +83,12 @@ ho_status ho_lane_create(const ho_lane_shape *shape, const ho_lane_config *confi
     l->env = ho_env_lane_make(&l->config.env, config->train, shape->key.episode_length, 0,
                               config->rng_key, sigma);
     l->n.state = HO_LANE_ACTIVE;
-    if ((rc = ho_net_init(&shape->net, config->agent.init, config->agent.noisy_sigma0, l->env.key,
-                          0, l->online)) != HO_OK) {
+    if (config->weights) {
+        memcpy(l->online, config->weights, (size_t)shape->net.size * sizeof(float));
+        l->config.weights = NULL; /* read now and no more */
+        rc = HO_OK;
+    } else if ((rc = ho_net_init(&shape->net, config->agent.init, config->agent.noisy_sigma0,
+                                 l->env.key, 0, l->online)) != HO_OK) {
         goto out;
     }
     memcpy(l->target, l->online, (size_t)shape->net.size * sizeof(float));

@@ -234,8 +234,12 @@ ho_status ho_cuda_lane_start(ho_cohort *cohort, int slot, const ho_lane_config *
     if (rc != HO_OK) {
         goto out;
     }
-    rc = ho_net_init(&c->layout, config->agent.init, config->agent.noisy_sigma0, lane.env.key, 0,
-                     w.flat);
+    if (config->weights) {
+        memcpy(w.flat, config->weights, (size_t)c->layout.size * sizeof(float));
+    } else {
+        rc = ho_net_init(&c->layout, config->agent.init, config->agent.noisy_sigma0, lane.env.key,
+                         0, w.flat);
+    }
     if (rc != HO_OK) {
         ho_err_set(err, rc, "lane slot %d: out of memory", slot);
         goto out;
@@ -251,6 +255,7 @@ ho_status ho_cuda_lane_start(ho_cohort *cohort, int slot, const ho_lane_config *
         goto out;
     }
     c->config[slot] = *config;
+    c->config[slot].weights = NULL; /* read now and no more */
     c->used[slot] = 1;
 out:
     buffers_destroy(&w);
@@ -651,6 +656,7 @@ ho_status ho_cuda_lane_restore(ho_cohort *cohort, int slot, const ho_lane_config
     rc = rc == HO_OK ? refresh(c, slot) : rc;
     if (rc == HO_OK) {
         c->config[slot] = *config;
+        c->config[slot].weights = NULL;
         c->used[slot] = 1;
     }
     return ho_cuda_leave(backend_of(c), rc, err);

@@ -191,6 +191,41 @@ static void a_lane_has_the_same_bits_alone_in_any_slot_and_beside_others(void **
     }
 }
 
+static void weights_made_ahead_are_those_of_the_start(void **state)
+{
+    (void)state;
+    ho_epoch_stat stat[2];
+    for (int f = 0; f < FORMS; f += form_step()) {
+        if (!supported(&forms[f])) {
+            continue;
+        }
+        ho_err err;
+        float *weights = NULL;
+        world *w = open_world(1);
+        const ho_cohort_key key = key_of(w, &forms[f]);
+        ho_cohort *c = open_cohort(w, &key, 2);
+        ho_lane_config lane = lane_of(w, &key, 5);
+        start(c, 0, &lane);
+        CHECK_OK(ho_lane_prepare(&key, &lane, &weights, &err), &err);
+        lane.weights = weights;
+        start(c, 1, &lane);
+        memset(weights, 0xff, sizeof *weights); /* they are read at the start and never again */
+        free(weights);
+        run(c, 1, stat);
+        blob a = save(c, 0, 1), b = save(c, 1, 1);
+        check_same(forms[f].name, "made ahead", a, b);
+        free(a.data);
+        free(b.data);
+        ho_cohort_destroy(&c);
+        world_free(&w);
+    }
+    ho_err err;
+    float *weights = NULL;
+    const ho_cohort_key nothing = {0};
+    CHECK_STATUS(ho_lane_prepare(&nothing, &(ho_lane_config){0}, &weights, &err), HO_EINVAL);
+    assert_null(weights);
+}
+
 static void a_lane_among_a_hundred_has_the_bits_it_has_alone(void **state)
 {
     (void)state;
@@ -537,6 +572,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_lane_has_the_same_bits_alone_in_any_slot_and_beside_others),
+        cmocka_unit_test(weights_made_ahead_are_those_of_the_start),
         cmocka_unit_test(a_lane_among_a_hundred_has_the_bits_it_has_alone),
         cmocka_unit_test(resuming_is_bit_identical_to_not_having_stopped),
         cmocka_unit_test(a_lane_driven_to_nan_fails_alone),

@@ -130,6 +130,23 @@ void ho_cohort_destroy(ho_cohort **cohort)
     }
 }
 
+ho_status ho_lane_prepare(const ho_cohort_key *key, const ho_lane_config *config, float **weights,
+                          ho_err *err)
+{
+    (void)key;
+    *weights = malloc(sizeof **weights);
+    if (!*weights) {
+        return ho_err_set(err, HO_ENOMEM, "out of memory");
+    }
+    **weights = script_weight(config->rng_key[0]);
+    return HO_OK;
+}
+
+float script_weight(uint64_t key)
+{
+    return (float)(key % 1000) * 0.5f;
+}
+
 ho_status ho_lane_start(ho_cohort *cohort, int slot, const ho_lane_config *config, ho_err *err)
 {
     struct ho_lane *lane = &cohort->lane[slot];
@@ -138,6 +155,9 @@ ho_status ho_lane_start(ho_cohort *cohort, int slot, const ho_lane_config *confi
     }
     if (script.refuse_key != 0 && config->rng_key[0] == script.refuse_key) {
         return ho_err_set(err, HO_EINVAL, "dqn.gamma is out of range");
+    }
+    if (config->weights && *config->weights == script_weight(config->rng_key[0])) {
+        script.lanes_prepared++;
     }
     *lane = (struct ho_lane){.active = 1, .config = *config};
     script.lanes_started++;

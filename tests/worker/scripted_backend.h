@@ -20,12 +20,16 @@ typedef struct ho_script {
     /* what happened */
     int cohorts, cohorts_created, epochs_run, lanes_started, lanes_held, most_lanes_held;
     int lanes_restored, backtests, imports, exports;
+    int lanes_prepared; /* started with the weights that ho_lane_prepare made for them */
 } ho_script;
 
 extern ho_script script;
 
 /* Clears the script: a CPU of two threads with 1 GiB, lanes of 1 MiB, nothing fails. */
 void script_reset(void);
+
+/* The one weight that ho_lane_prepare makes for a lane of this key. */
+float script_weight(uint64_t key);
 
 /* What a backtest of this key after `epoch` epochs on window gives for every metric. */
 double script_value(uint64_t key, int epoch, ho_window window);

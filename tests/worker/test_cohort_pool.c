@@ -542,6 +542,26 @@ static void a_member_of_a_population_takes_over_anothers_agents(void **state)
     assert_int_equal(count('r', 1) + count('r', 2), 2);
 }
 
+static void every_fresh_lane_starts_with_weights_made_ahead(void **state)
+{
+    (void)state;
+    open_pool(4);
+    for (int t = 0; t < 9; t++) {
+        add(t, (struct shape){.folds = 2, .seeds = 2, .epochs = 2, .hidden = 32});
+    }
+    assert_true(step()); /* asks for all, starts trial 0 */
+    assert_int_equal(script.lanes_prepared, 4);
+    assert_true(ho_pool_drop(pool, 3, 1)); /* its weights may be there, on their way or in line */
+    assert_true(ho_pool_drop(pool, 8, 1));
+    run_all();
+    assert_int_equal(script.lanes_started, 7 * 4);
+    assert_int_equal(script.lanes_prepared, script.lanes_started);
+    add(20, (struct shape){.folds = 2, .seeds = 2, .epochs = 2, .hidden = 32});
+    assert_true(step());
+    add(21, (struct shape){.folds = 2, .seeds = 2, .epochs = 2, .hidden = 32});
+    assert_true(step()); /* the pool goes with lanes that are prepared and lanes that run */
+}
+
 static void a_repeated_attempt_is_refused(void **state)
 {
     (void)state;
@@ -594,6 +614,7 @@ int main(void)
         T(a_resumed_trial_reports_what_it_would_have),
         T(a_torn_or_foreign_checkpoint_starts_the_trial_anew),
         T(a_member_of_a_population_takes_over_anothers_agents),
+        T(every_fresh_lane_starts_with_weights_made_ahead),
         T(a_repeated_attempt_is_refused),
         T(two_thousand_trials_leave_nothing_behind),
     };
