@@ -36,9 +36,14 @@ typedef struct backtest_run {
     size_t bytes;
 } backtest_run;
 
-static void run_free(backtest_run *run)
+static ho_device_pool *pool_of(const backtest_run *run)
 {
-    cudaFree(run->device);
+    return &((cuda_backend *)run->market->base.backend)->pool;
+}
+
+static void run_free(backtest_run *run, cudaStream_t stream)
+{
+    ho_device_pool_release(pool_of(run), (void **)&run->device, stream);
     free(run->order);
     free(run->plan);
     free(run->state);
@@ -395,8 +400,8 @@ static ho_status run_all(backtest_run *run, cudaStream_t stream, ho_err *err)
         }
     }
     run->bytes = lay_out(run, &s);
-    ho_status rc =
-        ho_cuda_status(cudaMalloc((void **)&run->device, run->bytes), "memory of a backtest");
+    ho_status rc = ho_device_pool_take(pool_of(run), (void **)&run->device, run->bytes, stream,
+                                       "memory of a backtest");
     if (rc == HO_OK) {
         lay_out(run, &s);
         rc = upload(run, &s);
@@ -428,7 +433,7 @@ ho_status ho_cuda_backtest(ho_market *market, ho_cohort *cohort_or_null,
         run.results = results;
         run.n = n;
         rc = run_all(&run, stream, err);
-        run_free(&run);
+        run_free(&run, stream);
         cudaStreamDestroy(stream);
     }
     return ho_cuda_leave(b, rc, err);

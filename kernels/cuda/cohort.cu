@@ -247,7 +247,7 @@ ho_status ho_cuda_cohort_check_guards(ho_cohort *cohort, ho_err *err)
     return HO_OK;
 }
 
-static ho_status create_on_device(cuda_cohort *c, const cuda_backend *b, const cuda_market *market,
+static ho_status create_on_device(cuda_cohort *c, cuda_backend *b, const cuda_market *market,
                                   int fused)
 {
     ho_status rc = ho_cuda_status(cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking),
@@ -256,9 +256,9 @@ static ho_status create_on_device(cuda_cohort *c, const cuda_backend *b, const c
                            cudaMallocHost((void **)&c->stat, (size_t)c->capacity * sizeof *c->stat),
                            "pinned statistics")
                      : rc;
-    rc = rc == HO_OK
-             ? ho_cuda_status(cudaMalloc((void **)&c->block, c->memory.total), "memory of a cohort")
-             : rc;
+    rc = rc == HO_OK ? ho_device_pool_take(&b->pool, (void **)&c->block, c->memory.total, c->stream,
+                                           "memory of a cohort")
+                     : rc;
     if (rc == HO_OK) {
         fill_learn_view(c, b, market, fused);
         fill_form_view(c);
@@ -335,8 +335,10 @@ void ho_cuda_cohort_destroy(ho_cohort *cohort)
     if (!c) {
         return;
     }
-    if (c->base.backend) {
-        cudaSetDevice(((cuda_backend *)c->base.backend)->device);
+    cuda_backend *b = (cuda_backend *)c->base.backend;
+    if (b) {
+        cudaSetDevice(b->device);
+        ho_device_pool_release(&b->pool, (void **)&c->block, c->stream);
     }
     if (c->epoch) {
         cudaGraphExecDestroy(c->epoch);
@@ -344,7 +346,6 @@ void ho_cuda_cohort_destroy(ho_cohort *cohort)
     if (c->stream) {
         cudaStreamDestroy(c->stream);
     }
-    cudaFree(c->block);
     cudaFreeHost(c->stat);
     free(c->config);
     free(c->used);

@@ -9,6 +9,7 @@
 #include "kernels/backend_ops.h"
 #include "kernels/cuda/cohort_memory.h"
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/device_pool.h"
 #include "kernels/cuda/experience.h"
 #include "kernels/cuda/learn.h"
 #include "kernels/cuda/ppo.h"
@@ -19,6 +20,7 @@ extern "C" {
 
 typedef struct cuda_backend {
     ho_backend base;
+    ho_device_pool pool; /* all memory of the device but pinned buffers */
     int device;
     int sm; /* 90 for 9.0 */
     int processors;

@@ -24,6 +24,11 @@ static __global__ void __launch_bounds__(PAD_THREADS)
     bf16[i] = __float2bfloat16(x);
 }
 
+static ho_device_pool *pool_of(const cuda_market *m)
+{
+    return &((cuda_backend *)m->base.backend)->pool;
+}
+
 static size_t round_up(size_t n)
 {
     return (n + 255) / 256 * 256;
@@ -67,9 +72,9 @@ static ho_status copy_up(void *to, const void *from, size_t bytes)
 static ho_status upload_features(cuda_market *m, const ho_market_host *host)
 {
     float *staged = NULL;
-    ho_status rc =
-        ho_cuda_status(cudaMalloc((void **)&staged, (size_t)UPLOAD_ROWS * host->F * sizeof(float)),
-                       "staging of features");
+    ho_status rc = ho_device_pool_take(pool_of(m), (void **)&staged,
+                                       (size_t)UPLOAD_ROWS * host->F * sizeof(float), NULL,
+                                       "staging of features");
     for (int64_t row = 0; row < host->T && rc == HO_OK; row += UPLOAD_ROWS) {
         const int64_t rows = host->T - row < UPLOAD_ROWS ? host->T - row : UPLOAD_ROWS;
         rc = copy_up(staged, host->features + row * host->F, (size_t)(rows * host->F) * 4);
@@ -85,7 +90,7 @@ static ho_status upload_features(cuda_market *m, const ho_market_host *host)
     if (rc == HO_OK) {
         rc = ho_cuda_status(cudaDeviceSynchronize(), "pad_features");
     }
-    cudaFree(staged);
+    ho_device_pool_release(pool_of(m), (void **)&staged, NULL);
     return rc;
 }
 
@@ -95,7 +100,8 @@ static ho_status upload(cuda_market *m, const ho_market_host *host)
     const size_t T = (size_t)host->T;
     market_slices s;
     const size_t bytes = carve(m, host, NULL, &s);
-    ho_status rc = ho_cuda_status(cudaMalloc((void **)&m->block, bytes), "memory of the market");
+    ho_status rc =
+        ho_device_pool_take(pool_of(m), (void **)&m->block, bytes, NULL, "memory of the market");
     if (rc != HO_OK) {
         return rc;
     }
@@ -135,6 +141,7 @@ ho_status ho_cuda_market_load(ho_backend *backend, ho_market_host *host, ho_mark
     if (!m) {
         return ho_err_set(err, HO_ENOMEM, "market: out of memory");
     }
+    m->base.backend = backend; /* unload needs it */
     rc = upload(m, host);
     if (rc != HO_OK) {
         ho_cuda_market_unload(&m->base);
@@ -147,10 +154,12 @@ ho_status ho_cuda_market_load(ho_backend *backend, ho_market_host *host, ho_mark
 void ho_cuda_market_unload(ho_market *market)
 {
     cuda_market *m = (cuda_market *)market;
+    cudaSetDevice(((cuda_backend *)market->backend)->device);
     for (int i = 0; i < m->sigma_count; i++) {
-        cudaFree(m->sigma[i].value);
+        ho_device_pool_release(pool_of(m), (void **)&m->sigma[i].value, NULL);
     }
-    cudaFree(m->block);
+    ho_device_pool_release(pool_of(m), (void **)&m->block, NULL);
+    ho_device_pool_trim(pool_of(m)); /* a study ends with its market */
     free(m);
 }
 
@@ -174,10 +183,10 @@ ho_status ho_cuda_market_sigma(cuda_market *m, ho_market_host *host, int32_t win
     }
     double *device = NULL;
     const size_t bytes = (size_t)host->T * sizeof(double);
-    rc = ho_cuda_status(cudaMalloc((void **)&device, bytes), "memory of a sigma table");
+    rc = ho_device_pool_take(pool_of(m), (void **)&device, bytes, NULL, "memory of a sigma table");
     rc = rc == HO_OK ? copy_up(device, value, bytes) : rc;
     if (rc != HO_OK) {
-        cudaFree(device);
+        ho_device_pool_release(pool_of(m), (void **)&device, NULL);
         return ho_cuda_err(rc, err);
     }
     m->sigma[m->sigma_count].window = window;

@@ -96,13 +96,21 @@ static ho_status backend_open(const ho_backend_options *options, ho_backend **ou
 #else
     (void)portable_wanted;
 #endif
+    rc = ho_device_pool_create(&b->pool, device);
+    if (rc != HO_OK) {
+        free(b);
+        return ho_cuda_err(rc, err);
+    }
     *out = &b->base;
     return HO_OK;
 }
 
 static void backend_close(ho_backend *backend)
 {
-    free(backend);
+    cuda_backend *b = (cuda_backend *)backend;
+    cudaSetDevice(b->device);
+    ho_device_pool_destroy(&b->pool);
+    free(b);
 }
 
 static ho_status backend_info(ho_backend *backend, ho_device_info *out, ho_err *err)

@@ -3,7 +3,8 @@
  *
  * Every stream holds a queue of work that runs when somebody waits for it: a synchronisation, a
  * blocking copy, work on the default stream (which waits for streams without NonBlocking, as on a
- * device). So a host that reads too early, reads old bytes.
+ * device). So a host that reads too early, reads old bytes. A memory pool holds what was freed, as
+ * reserved bytes, until a wait finds more than its release threshold.
  * HYPEROPT_EMULATOR_DEVICES (1), HYPEROPT_EMULATOR_MEMORY_MB of each (1024),
  * HYPEROPT_EMULATOR_PROCESSORS of each (16). */
 #include <chrono>
@@ -43,12 +44,18 @@ struct ho_emulator_event {
     std::chrono::steady_clock::time_point time;
 };
 
+struct ho_emulator_pool {
+    int device;
+    size_t used, reserved, threshold; /* used <= reserved */
+};
+
 namespace
 {
 
 struct allocation {
     size_t bytes;
-    int device; /* -1: pinned host memory */
+    int device;             /* -1: pinned host memory */
+    ho_emulator_pool *pool; /* NULL: cudaMalloc */
     std::vector<std::pair<char *, size_t>> guards;
 };
 
@@ -57,6 +64,7 @@ struct runtime {
     std::recursive_mutex lock;
     std::map<char *, allocation> memory;
     std::set<ho_emulator_stream *> streams;
+    std::set<ho_emulator_pool *> pools;
     ho_emulator_stream default_stream = {{}, true, nullptr, false};
     std::map<const void *, int> shared_limit; /* of kernels, beyond 48 KB */
 };
@@ -101,9 +109,26 @@ size_t used_bytes(int device)
 {
     size_t sum = 0;
     for (const auto &m : the().memory) {
-        sum += m.second.device == device ? m.second.bytes : 0;
+        sum += m.second.device == device && !m.second.pool ? m.second.bytes : 0;
+    }
+    for (const ho_emulator_pool *p : the().pools) {
+        sum += p->device == device ? p->reserved : 0;
     }
     return sum;
+}
+
+void trim(ho_emulator_pool *pool, size_t keep)
+{
+    const size_t least = keep > pool->used ? keep : pool->used;
+    pool->reserved = pool->reserved < least ? pool->reserved : least;
+}
+
+/* What every wait does. */
+void trim_all(void)
+{
+    for (ho_emulator_pool *p : the().pools) {
+        trim(p, p->threshold);
+    }
 }
 
 /* The allocation that holds all of [p, p + bytes), or NULL. */
@@ -241,29 +266,36 @@ bool is_pinned(const void *p, size_t bytes)
     return h && h->second.device < 0;
 }
 
-void *new_memory(size_t bytes, int device)
+void *new_memory(size_t bytes, int device, ho_emulator_pool *pool = NULL)
 {
     char *p = (char *)aligned_alloc(256, (bytes + 255) / 256 * 256);
     if (p) {
         memset(p, 0xff, bytes); /* fresh memory is not zero */
-        the().memory[p] = {bytes, device, {}};
+        the().memory[p] = {bytes, device, pool, {}};
     }
     return p;
 }
 
-cudaError_t drop_memory(void *p, bool device)
+void forget(std::map<char *, allocation>::iterator found)
 {
-    auto found = the().memory.find((char *)p);
-    if (found == the().memory.end() || (found->second.device >= 0) != device) {
-        return cudaErrorInvalidValue;
-    }
-    flush_all();
+    char *p = found->first;
     for (const auto &g : found->second.guards) {
         ho_emu::memory_open(g.first, g.second);
     }
     memset(p, 0xdd, found->second.bytes);
     the().memory.erase(found);
     free(p);
+}
+
+cudaError_t drop_memory(void *p, bool device)
+{
+    auto found = the().memory.find((char *)p);
+    if (found == the().memory.end() || (found->second.device >= 0) != device ||
+        found->second.pool) {
+        return cudaErrorInvalidValue;
+    }
+    flush_all();
+    forget(found);
     return cudaSuccess;
 }
 
@@ -361,6 +393,15 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *prop, int device)
     return cudaSuccess;
 }
 
+cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device)
+{
+    if (device < 0 || device >= device_count()) {
+        return done(cudaErrorInvalidDevice);
+    }
+    *value = attribute == cudaDevAttrMemoryPoolsSupported;
+    return cudaSuccess;
+}
+
 cudaError_t cudaDriverGetVersion(int *version)
 {
     *version = CUDART_VERSION;
@@ -380,6 +421,7 @@ cudaError_t cudaDeviceSynchronize(void)
         return done(cudaErrorStreamCaptureUnsupported);
     }
     flush_all();
+    trim_all();
     return done(cudaSuccess);
 }
 
@@ -410,6 +452,101 @@ cudaError_t cudaFree(void *p)
         return done(cudaErrorStreamCaptureUnsupported);
     }
     return p ? done(drop_memory(p, true)) : cudaSuccess;
+}
+
+cudaError_t cudaMemPoolCreate(cudaMemPool_t *pool, const cudaMemPoolProps *props)
+{
+    const guard g(the().lock);
+    *pool = NULL;
+    if (props->allocType != cudaMemAllocationTypePinned ||
+        props->location.type != cudaMemLocationTypeDevice || props->location.id < 0 ||
+        props->location.id >= device_count()) {
+        return done(cudaErrorInvalidValue);
+    }
+    *pool = new ho_emulator_pool{props->location.id, 0, 0, 0};
+    the().pools.insert(*pool);
+    return cudaSuccess;
+}
+
+/* CUDA keeps a pool with live memory until that is freed; here it is a fault. */
+cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool)
+{
+    const guard g(the().lock);
+    if (!the().pools.count(pool)) {
+        return done(cudaErrorInvalidValue);
+    }
+    flush_all();
+    if (pool->used > 0) {
+        ho_emu::fault("cudaMemPoolDestroy: %zu bytes were never freed", pool->used);
+    }
+    the().pools.erase(pool);
+    delete pool;
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void *value)
+{
+    if (attribute != cudaMemPoolAttrReleaseThreshold) {
+        return done(cudaErrorInvalidValue);
+    }
+    pool->threshold = *(const uint64_t *)value;
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void *value)
+{
+    const guard g(the().lock);
+    *(uint64_t *)value = attribute == cudaMemPoolAttrReleaseThreshold     ? pool->threshold
+                         : attribute == cudaMemPoolAttrReservedMemCurrent ? pool->reserved
+                                                                          : pool->used;
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t keep)
+{
+    const guard g(the().lock);
+    trim(pool, keep);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMallocFromPoolAsync(void **p, size_t bytes, cudaMemPool_t pool, cudaStream_t stream)
+{
+    const guard g(the().lock);
+    *p = NULL;
+    if (!is_stream(stream_of(stream)) || !the().pools.count(pool) || bytes == 0) {
+        return done(cudaErrorInvalidValue);
+    }
+    if (stream_of(stream)->capture || forbidden()) { /* CUDA would make it a node of the graph */
+        return done(cudaErrorStreamCaptureUnsupported);
+    }
+    const size_t others = used_bytes(pool->device) - pool->reserved;
+    if (bytes > device_bytes() || others + pool->used > device_bytes() - bytes) {
+        return done(cudaErrorMemoryAllocation);
+    }
+    *p = new_memory(bytes, pool->device, pool);
+    if (!*p) {
+        return done(cudaErrorMemoryAllocation);
+    }
+    pool->used += bytes;
+    pool->reserved = pool->reserved < pool->used ? pool->used : pool->reserved;
+    return cudaSuccess;
+}
+
+cudaError_t cudaFreeAsync(void *p, cudaStream_t stream)
+{
+    const guard g(the().lock);
+    auto found = the().memory.find((char *)p);
+    if (found == the().memory.end() || !found->second.pool) {
+        return done(cudaErrorInvalidValue);
+    }
+    return done(put(stream, [=] {
+        auto freed = the().memory.find((char *)p);
+        if (freed == the().memory.end()) {
+            ho_emu::fault("cudaFreeAsync: %p was freed before", p);
+        }
+        freed->second.pool->used -= freed->second.bytes;
+        forget(freed);
+    }));
 }
 
 cudaError_t cudaMallocHost(void **p, size_t bytes)
@@ -563,6 +700,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
     }
     flush_before(s);
     flush(s);
+    trim_all();
     return cudaSuccess;
 }
 

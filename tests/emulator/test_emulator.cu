@@ -323,6 +323,55 @@ static __global__ void nothing(void)
 {
 }
 
+static size_t free_bytes(void)
+{
+    size_t left = 0, total = 0;
+    CUDA_OK(cudaMemGetInfo(&left, &total));
+    return left;
+}
+
+static void a_pool_keeps_its_threshold_and_no_more(void **state)
+{
+    (void)state;
+    enum { MB = 1 << 20 };
+    const size_t start = free_bytes();
+    cudaMemPoolProps props = {
+        cudaMemAllocationTypePinned, cudaMemHandleTypeNone, {cudaMemLocationTypeDevice, 0}};
+    cudaMemPool_t pool = NULL;
+    cudaStream_t stream = NULL;
+    uint64_t kept = 2 * MB, reserved = 0, used = 0;
+    void *a = NULL, *b = NULL, *none = NULL;
+    CUDA_OK(cudaMemPoolCreate(&pool, &props));
+    CUDA_OK(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &kept));
+    CUDA_OK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    CUDA_OK(cudaMallocFromPoolAsync(&a, MB, pool, stream));
+    CUDA_OK(cudaMallocFromPoolAsync(&b, 4 * MB, pool, stream));
+    assert_true(free_bytes() == start - 5 * MB);
+    assert_int_equal(cudaFree(b), cudaErrorInvalidValue); /* a pool's memory goes back to it */
+    CUDA_OK(cudaMemsetAsync(b, 1, 4 * MB, stream));
+    CUDA_OK(cudaFreeAsync(b, stream)); /* after the stream's work, and not before */
+    CUDA_OK(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used));
+    assert_true(used == 5 * MB);
+    CUDA_OK(cudaStreamSynchronize(stream));
+    CUDA_OK(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used));
+    CUDA_OK(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent, &reserved));
+    assert_true(used == MB && reserved == 2 * MB);
+    assert_true(free_bytes() == start - 2 * MB);
+    CUDA_OK(cudaMallocFromPoolAsync(&b, MB, pool, stream)); /* from what is kept */
+    assert_true(free_bytes() == start - 2 * MB);
+    assert_int_equal(cudaMallocFromPoolAsync(&none, start, pool, stream),
+                     cudaErrorMemoryAllocation);
+    CUDA_OK(cudaFreeAsync(a, stream));
+    CUDA_OK(cudaFreeAsync(b, stream));
+    CUDA_OK(cudaStreamSynchronize(stream));
+    assert_true(free_bytes() == start - 2 * MB);
+    CUDA_OK(cudaMemPoolTrimTo(pool, 0));
+    assert_true(free_bytes() == start);
+    CUDA_OK(cudaStreamDestroy(stream));
+    CUDA_OK(cudaMemPoolDestroy(pool));
+    (void)cudaGetLastError();
+}
+
 static void launches_beyond_the_device_are_refused(void **state)
 {
     (void)state;
@@ -506,6 +555,7 @@ int main(void)
         cmocka_unit_test(work_runs_at_the_wait_and_not_before),
         cmocka_unit_test(a_graph_repeats_what_was_captured),
         cmocka_unit_test(memory_is_counted_and_checked),
+        cmocka_unit_test(a_pool_keeps_its_threshold_and_no_more),
         cmocka_unit_test(launches_beyond_the_device_are_refused),
         cmocka_unit_test(a_kernel_that_would_hang_is_reported),
         cmocka_unit_test(another_order_shows_a_missing_barrier),

@@ -44,7 +44,7 @@ step test_gpu_parity "$bin/test_gpu_parity"
 step test_gpu_ppo "$bin/test_gpu_ppo"
 step test_gpu_curiosity "$bin/test_gpu_curiosity"
 step test_gpu_lanes "$bin/test_gpu_lanes"
-for test in forms form_lanes priority; do
+for test in forms form_lanes pool priority; do
     step "test_gpu_$test" "$bin/test_gpu_$test"
 done
 [ "$fast" = 0 ] || export HYPEROPT_TEST_TRIALS=${HYPEROPT_TEST_TRIALS:-200}
