@@ -26,9 +26,12 @@ enum {
 typedef struct backtest_block {
     pass_plan plan[PASSES_BLOCK];
     pass_state state[PASSES_BLOCK];
-    pass_note note[2][PASSES_BLOCK];       /* of this bar, of the last one */
-    float draw[PASSES_BLOCK][SCORE_PITCH]; /* a sampled policy's weights */
+    pass_note note[2][PASSES_BLOCK];          /* of this bar, of the last one */
+    float draw[PASSES_BLOCK][SCORE_PITCH];    /* a sampled policy's weights */
+    alignas(8) uint8_t live[2][PASSES_BLOCK]; /* at the head of this bar, of the last one */
 } backtest_block;
+
+static_assert(PASSES_BLOCK == 8 && PASSES_BLOCK == POLICY_WARPS, "a pass a warp, a word of flags");
 
 /* What an ensemble has said about one state so far. */
 typedef struct ensemble_vote {
@@ -199,13 +202,16 @@ template <bool HELD> static __device__ __forceinline__ void registers_for_networ
 }
 
 /* The barriers in which the books' warp takes part: one at the head of a bar, one at the end. */
-static __device__ __forceinline__ int bar_begins(int live)
+static __device__ __forceinline__ bool bar_begins(const backtest_block *block, int now)
 {
-    return barrier_of_first_or<BOOK_THREADS, 2>(live);
+    __syncwarp();
+    barrier_of_first<BOOK_THREADS, 2>();
+    return *(const uint64_t *)block->live[now] != 0; /* is any? */
 }
 
 static __device__ __forceinline__ void books_complete(void)
 {
+    __syncwarp();
     barrier_of_first<BOOK_THREADS, 2>();
 }
 
@@ -214,7 +220,7 @@ static __device__ void keep_books(backtest_block *block, int count)
 {
     const int l = (int)threadIdx.x % 32;
     for (int now = 0;; now ^= 1) {
-        const int live = bar_begins(0);
+        const bool live = bar_begins(block, now);
         pass_note *note = &block->note[now ^ 1][l < count ? l : 0];
         if (l < count && note->fresh) {
             pass_book(&block->state[l], &block->plan[l], note);
@@ -282,7 +288,10 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
     const float v_max = (float)v.lane[group.slots[0]].agent.v_max;
     for (int now = 0;; now ^= 1) {
         const bool live = exists && !s->done;
-        if (!bar_begins(live)) {
+        if (threadIdx.x % 32 == 0) {
+            block->live[now][warp] = live;
+        }
+        if (!bar_begins(block, now)) {
             break;
         }
         if (live) {

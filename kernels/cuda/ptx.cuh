@@ -23,22 +23,6 @@ template <int THREADS, int ID> static __device__ __forceinline__ void barrier_of
     asm volatile("bar.sync %0, %1;" ::"n"(ID), "n"(THREADS) : "memory");
 }
 
-/* bar.red.or: the same; is `value` not 0 in any of them? */
-template <int THREADS, int ID> static __device__ __forceinline__ int barrier_of_first_or(int value)
-{
-    int any;
-    asm volatile("{\n"
-                 ".reg .pred mine, all;\n"
-                 "setp.ne.s32 mine, %3, 0;\n"
-                 "bar.red.or.pred all, %1, %2, mine;\n"
-                 "selp.s32 %0, 1, 0, all;\n"
-                 "}"
-                 : "=r"(any)
-                 : "n"(ID), "n"(THREADS), "r"(value)
-                 : "memory");
-    return any;
-}
-
 /* ---- asynchronous copies: cp.async ---- */
 
 /* 16 bytes to shared memory; both addresses are multiples of 16. */

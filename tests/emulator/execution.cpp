@@ -72,7 +72,6 @@ static struct machine {
     warp_state warp[THREADS_MAX / WARP];
     unsigned slots, warps, live, at_barrier;
     unsigned at_partial[PARTIAL_BARRIERS]; /* threads there */
-    int any_at_partial[PARTIAL_BARRIERS];  /* of their values */
     thread *current;
     thread main; /* the host's side */
     thread pool[THREADS_MAX];
@@ -246,7 +245,7 @@ int barrier(barrier_kind kind, int value, const char *file, int line)
     return t->value;
 }
 
-int partial_barrier(unsigned id, unsigned threads, int value, const char *file, int line)
+void partial_barrier(unsigned id, unsigned threads, const char *file, int line)
 {
     thread *t = machine.current;
     t->wait = AT_PARTIAL_BARRIER;
@@ -254,7 +253,6 @@ int partial_barrier(unsigned id, unsigned threads, int value, const char *file, 
     t->file = file;
     t->line = line;
     machine.at_partial[id]++;
-    machine.any_at_partial[id] |= value;
     if (machine.at_partial[id] > threads) {
         fault("more than %u threads meet at their barrier", threads);
     }
@@ -262,15 +260,12 @@ int partial_barrier(unsigned id, unsigned threads, int value, const char *file, 
         for (unsigned i = 0; i < machine.slots; i++) {
             thread *other = &machine.pool[i];
             if (other->wait == AT_PARTIAL_BARRIER && other->partial == id) {
-                other->value = machine.any_at_partial[id];
                 make_ready(other);
             }
         }
         machine.at_partial[id] = 0;
-        machine.any_at_partial[id] = 0;
     }
     wait_turn();
-    return t->value;
 }
 
 /* Does the joint instruction that lane `t` waits in, once all its lanes are there. */

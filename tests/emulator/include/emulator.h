@@ -52,9 +52,8 @@ enum barrier_kind { BARRIER, BARRIER_OR, BARRIER_AND, BARRIER_COUNT };
 /* Meets the block's other threads; the joint result of `value`. */
 int barrier(barrier_kind kind, int value, const char *file, int line);
 enum { PARTIAL_BARRIERS = 16 };
-/* bar.red.or id, threads: opens when so many are at it; the others may be anywhere. 1: any value
- * was. */
-int partial_barrier(unsigned id, unsigned threads, int value, const char *file, int line);
+/* bar.sync id, threads: opens when so many are at it; the others may be anywhere. */
+void partial_barrier(unsigned id, unsigned threads, const char *file, int line);
 
 /* One lane's part of a joint instruction of the warp's lanes in `mask`: `what` names the
  * instruction, `all` is called once with every lane's `mine` (NULL: not taking part). */

@@ -124,12 +124,7 @@ static inline void load_matrix4_transposed(uint32_t (&r)[4], uint32_t address)
 
 template <int THREADS, int ID> static inline void barrier_of_first(void)
 {
-    (void)ho_emu::partial_barrier(ID, THREADS, 0, __FILE__, __LINE__);
-}
-
-template <int THREADS, int ID> static inline int barrier_of_first_or(int value)
-{
-    return ho_emu::partial_barrier(ID, THREADS, value != 0, __FILE__, __LINE__);
+    ho_emu::partial_barrier(ID, THREADS, __FILE__, __LINE__);
 }
 
 /* ---- the product ---- */
