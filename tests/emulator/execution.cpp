@@ -521,7 +521,6 @@ static void run_block(void)
     machine.warps = (machine.slots + WARP - 1) / WARP;
     machine.at_barrier = 0;
     memset(machine.at_partial, 0, sizeof machine.at_partial);
-    memset(machine.any_at_partial, 0, sizeof machine.any_at_partial);
     memset(machine.warp, 0, machine.warps * sizeof machine.warp[0]);
     choose_order();
     for (unsigned i = 0; i < machine.slots; i++) {
