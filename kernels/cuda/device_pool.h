@@ -27,8 +27,8 @@ ho_status ho_device_pool_create(ho_device_pool *out, int device);
 /* After every allocation was released. */
 void ho_device_pool_destroy(ho_device_pool *pool);
 
-/* Memory for any stream; waits for `stream` (0: the default one). HO_ENOMEM: *out is NULL, the
- * device is well. */
+/* Memory for any stream; waits for `stream` (0: the default one). 0 bytes: NULL. HO_ENOMEM: *out is
+ * NULL, the device is well. */
 ho_status ho_device_pool_take(ho_device_pool *pool, void **out, size_t bytes, cudaStream_t stream,
                               const char *what);
 /* Gives *memory back once the work of `stream`, the last that used it, is done; waits for it. Sets
