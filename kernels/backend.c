@@ -141,12 +141,19 @@ void ho_cohort_destroy(ho_cohort **cohort)
     }
 }
 
+static ho_status check_quiet(const ho_cohort *cohort, ho_err *err)
+{
+    return cohort->launched == 0
+               ? HO_OK
+               : ho_err_set(err, HO_EINVAL, "an epoch of this cohort is under way");
+}
+
 static ho_status check_slot(const ho_cohort *cohort, int slot, ho_err *err)
 {
     if (slot < 0 || slot >= cohort->capacity) {
         return ho_err_set(err, HO_EINVAL, "lane slot %d of a cohort of %d", slot, cohort->capacity);
     }
-    return HO_OK;
+    return check_quiet(cohort, err);
 }
 
 static ho_status check_lane(const ho_cohort *cohort, int slot, const ho_lane_config *config,
@@ -207,8 +214,36 @@ ho_status ho_lane_stop(ho_cohort *cohort, int slot)
 
 ho_status ho_cohort_run_epoch(ho_cohort *cohort, ho_epoch_stat *stats, ho_err *err)
 {
+    ho_status rc = check_quiet(cohort, err);
+    rc = rc == HO_OK ? ho_cohort_launch_epoch(cohort, err) : rc;
+    return rc == HO_OK ? ho_cohort_collect_epoch(cohort, stats, err) : rc;
+}
+
+int ho_cohort_depth(const ho_cohort *cohort)
+{
+    return cohort->ops->launch_epoch ? HO_COHORT_DEPTH : 1;
+}
+
+ho_status ho_cohort_launch_epoch(ho_cohort *cohort, ho_err *err)
+{
+    if (cohort->launched == ho_cohort_depth(cohort)) {
+        return ho_err_set(err, HO_EINVAL, "%d epochs of this cohort are under way",
+                          cohort->launched);
+    }
+    ho_status rc = cohort->ops->launch_epoch ? cohort->ops->launch_epoch(cohort, err) : HO_OK;
+    cohort->launched += rc == HO_OK;
+    return rc;
+}
+
+ho_status ho_cohort_collect_epoch(ho_cohort *cohort, ho_epoch_stat *stats, ho_err *err)
+{
     memset(stats, 0, (size_t)cohort->capacity * sizeof *stats);
-    return cohort->ops->run_epoch(cohort, stats, err);
+    if (cohort->launched == 0) {
+        return ho_err_set(err, HO_EINVAL, "no epoch of this cohort is under way");
+    }
+    cohort->launched--;
+    return cohort->ops->launch_epoch ? cohort->ops->collect_epoch(cohort, stats, err)
+                                     : cohort->ops->run_epoch(cohort, stats, err);
 }
 
 /* ---- backtest ------------------------------------------------------------------------------ */
@@ -284,28 +319,122 @@ static ho_status check_request(const ho_market *market, const ho_cohort *cohort,
     return rc;
 }
 
-ho_status ho_backtest(ho_market *market, ho_cohort *cohort_or_null,
-                      const ho_backtest_request *requests, int n, ho_backtest_result *results,
-                      ho_err *err)
+static ho_status check_requests(const ho_market *market, const ho_cohort *cohort,
+                                const ho_backtest_request *requests, int n, ho_err *err)
 {
-    memset(results, 0, (size_t)n * sizeof *results);
     if (!market->ops->backtest) {
         return unsupported(market->ops, "run a backtest", err);
     }
     for (int i = 0; i < n; i++) {
-        ho_status rc = check_request(market, cohort_or_null, &requests[i], err);
+        ho_status rc = check_request(market, cohort, &requests[i], err);
         if (rc != HO_OK) {
             ho_err_prefix(err, "backtest %d: ", i);
             return rc;
         }
     }
-    ho_status rc = market->ops->backtest(market, cohort_or_null, requests, n, results, err);
+    return HO_OK;
+}
+
+ho_status ho_backtest(ho_market *market, ho_cohort *cohort_or_null,
+                      const ho_backtest_request *requests, int n, ho_backtest_result *results,
+                      ho_err *err)
+{
+    memset(results, 0, (size_t)n * sizeof *results);
+    ho_status rc = check_requests(market, cohort_or_null, requests, n, err);
+    if (rc != HO_OK) {
+        return rc;
+    }
+    rc = market->ops->backtest(market, cohort_or_null, requests, n, results, err);
     if (rc != HO_OK) {
         for (int i = 0; i < n; i++) {
             ho_backtest_free(&results[i]);
         }
     }
     return rc;
+}
+
+/* A job of a backend that does the work at once. */
+static ho_status begin_and_end(ho_market *market, ho_cohort *cohort_or_null,
+                               const ho_backtest_request *requests, int n, ho_backtest_job **out,
+                               ho_err *err)
+{
+    ho_backtest_job *job = calloc(1, sizeof *job);
+    if (job) {
+        job->results = calloc((size_t)n + 1, sizeof *job->results);
+    }
+    if (!job || !job->results) {
+        free(job);
+        return ho_err_set(err, HO_ENOMEM, "backtest: out of memory");
+    }
+    ho_status rc = market->ops->backtest(market, cohort_or_null, requests, n, job->results, err);
+    job->n = n;
+    if (rc != HO_OK) {
+        ho_backtest_drop(&job);
+    }
+    *out = job;
+    return rc;
+}
+
+ho_status ho_backtest_begin(ho_market *market, ho_cohort *cohort_or_null,
+                            const ho_backtest_request *requests, int n, ho_backtest_job **out,
+                            ho_err *err)
+{
+    *out = NULL;
+    ho_status rc = check_requests(market, cohort_or_null, requests, n, err);
+    if (rc != HO_OK) {
+        return rc;
+    }
+    rc = market->ops->backtest_begin
+             ? market->ops->backtest_begin(market, cohort_or_null, requests, n, out, err)
+             : begin_and_end(market, cohort_or_null, requests, n, out, err);
+    if (rc == HO_OK) {
+        (*out)->ops = market->ops;
+        (*out)->n = n;
+    }
+    return rc;
+}
+
+int ho_backtest_ready(const ho_backtest_job *job)
+{
+    return job->results || job->ops->backtest_ready(job);
+}
+
+ho_status ho_backtest_collect(ho_backtest_job **job, ho_backtest_result *results, ho_err *err)
+{
+    ho_backtest_job *j = *job;
+    const int n = j->n;
+    ho_status rc = HO_OK;
+    *job = NULL;
+    memset(results, 0, (size_t)n * sizeof *results);
+    if (j->results) {
+        memcpy(results, j->results, (size_t)n * sizeof *results);
+        free(j->results);
+        free(j);
+    } else {
+        rc = j->ops->backtest_collect(j, results, err);
+    }
+    for (int i = 0; rc != HO_OK && i < n; i++) {
+        ho_backtest_free(&results[i]);
+    }
+    return rc;
+}
+
+void ho_backtest_drop(ho_backtest_job **job)
+{
+    ho_backtest_job *j = job ? *job : NULL;
+    if (!j) {
+        return;
+    }
+    *job = NULL;
+    if (!j->results) {
+        j->ops->backtest_drop(j);
+        return;
+    }
+    for (int i = 0; i < j->n; i++) {
+        ho_backtest_free(&j->results[i]);
+    }
+    free(j->results);
+    free(j);
 }
 
 void ho_backtest_free(ho_backtest_result *result)

@@ -155,6 +155,15 @@ typedef struct ho_epoch_stat {
  * HO_OK also when lanes diverged: that is in their state. */
 ho_status ho_cohort_run_epoch(ho_cohort *cohort, ho_epoch_stat *stats, ho_err *err);
 
+/* The same in two halves, so that a device never waits for its host. launch begins the next epoch
+ * behind those under way and returns; collect waits for the oldest and gives its statistics, the
+ * same as run_epoch would have. At most ho_cohort_depth epochs are under way: 2 on a GPU; 1 on the
+ * CPU, where collect does the work. While one is, every other call on the cohort but destroy
+ * answers HO_EINVAL; so do launch beyond the depth and collect without launch. */
+ho_status ho_cohort_launch_epoch(ho_cohort *cohort, ho_err *err);
+ho_status ho_cohort_collect_epoch(ho_cohort *cohort, ho_epoch_stat *stats, ho_err *err);
+int ho_cohort_depth(const ho_cohort *cohort);
+
 /* ---- backtest ------------------------------------------------------------------------------- */
 
 typedef enum ho_policy {
@@ -225,6 +234,19 @@ ho_status ho_backtest(ho_market *market, ho_cohort *cohort_or_null,
                       const ho_backtest_request *requests, int n, ho_backtest_result *results,
                       ho_err *err);
 void ho_backtest_free(ho_backtest_result *result);
+
+typedef struct ho_backtest_job ho_backtest_job;
+
+/* The same beside other work: begin reads requests, weights and Kelly's shares as they are and
+ * returns (a GPU; the CPU does the work here), so that the lanes may train on, stop, or be
+ * destroyed with their cohort; the market stays until the job has ended. ready: collect will not
+ * wait. collect gives what ho_backtest would have and ends the job, drop ends it without. */
+ho_status ho_backtest_begin(ho_market *market, ho_cohort *cohort_or_null,
+                            const ho_backtest_request *requests, int n, ho_backtest_job **out,
+                            ho_err *err);
+int ho_backtest_ready(const ho_backtest_job *job);
+ho_status ho_backtest_collect(ho_backtest_job **job, ho_backtest_result *results, ho_err *err);
+void ho_backtest_drop(ho_backtest_job **job);
 
 /* ---- weights, checkpoints, population ----------------------------------------------------------
  */

@@ -39,12 +39,23 @@ typedef struct ho_backend_ops {
     /* slot is in range; the lane's windows and environment have been checked */
     ho_status (*lane_start)(ho_cohort *cohort, int slot, const ho_lane_config *config, ho_err *err);
     ho_status (*lane_stop)(ho_cohort *cohort, int slot);
+    /* run_epoch, or both others: up to HO_COHORT_DEPTH epochs are launched and not collected */
     ho_status (*run_epoch)(ho_cohort *cohort, ho_epoch_stat *stats, ho_err *err);
+    ho_status (*launch_epoch)(ho_cohort *cohort, ho_err *err);
+    ho_status (*collect_epoch)(ho_cohort *cohort, ho_epoch_stat *stats, ho_err *err);
 
     /* requests are checked; results are cleared */
     ho_status (*backtest)(ho_market *market, ho_cohort *cohort_or_null,
                           const ho_backtest_request *requests, int n, ho_backtest_result *results,
                           ho_err *err);
+    /* the last three, or none: then backtest does the work of begin. requests live until begin has
+     * returned; collect and drop free the job, base included; a failed collect fills no result */
+    ho_status (*backtest_begin)(ho_market *market, ho_cohort *cohort_or_null,
+                                const ho_backtest_request *requests, int n, ho_backtest_job **out,
+                                ho_err *err);
+    int (*backtest_ready)(const ho_backtest_job *job);
+    ho_status (*backtest_collect)(ho_backtest_job *job, ho_backtest_result *results, ho_err *err);
+    void (*backtest_drop)(ho_backtest_job *job);
 
     ho_status (*lane_export)(ho_cohort *cohort, int slot, ho_tensors *out, ho_err *err);
     ho_status (*lane_import)(ho_cohort *cohort, int slot, const ho_tensors *weights, ho_err *err);
@@ -73,7 +84,16 @@ struct ho_cohort {
     ho_market *market;
     ho_cohort_key key;
     int capacity;
+    int launched; /* epochs under way */
 };
+
+struct ho_backtest_job {
+    const ho_backend_ops *ops;
+    int n;
+    ho_backtest_result *results; /* [n] of a backend without jobs of its own; else NULL */
+};
+
+enum { HO_COHORT_DEPTH = 2 /* epochs under way, of a backend with launch_epoch */ };
 
 extern const ho_backend_ops ho_cpu_ops;
 #ifdef HO_HAVE_CUDA

@@ -2,7 +2,10 @@
  * The backtest of the CUDA backend, host part: requests are grouped by the network that acts, their
  * plans and inputs go up in one block of memory, all passes run side by side, and what was wanted
  * comes back. Metrics are computed on the host from sums the passes kept and the session returns:
- * a few hundred numbers a pass, whatever its length. */
+ * a few hundred numbers a pass, whatever its length.
+ *
+ * A job has a stream of its own. Networks act from copies in the job's memory, which the cohort's
+ * stream makes, so its next epoch may run beside the passes. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,20 +23,35 @@ static int is_network(const ho_backtest_request *r)
     return r->policy <= HO_POLICY_CONFIDENCE;
 }
 
-/* Everything of one call. Host arrays have n entries in execution order: networks, then rules. */
+/* Where a job's parts lie on the device. */
+typedef struct run_slices {
+    pass_plan *plan;
+    pass_state *state;
+    pass_block *block;
+    uint8_t *packed;      /* [members, policy.bytes] networks that act, as they were at the begin */
+    ho_lane_device *lane; /* [members] */
+} run_slices;
+
+/* One job. Host arrays have n entries in execution order: networks, then rules. */
 typedef struct backtest_run {
+    ho_backtest_job base;
     cuda_market *market;
-    cuda_cohort *cohort; /* or NULL */
-    const ho_backtest_request *requests;
-    ho_backtest_result *results;
+    cuda_cohort *cohort;           /* or NULL; until the job has begun */
+    ho_backtest_request *requests; /* [n] copies, whose arrays are gone once it has begun */
+    ho_backtest_result *results;   /* while collecting */
     int n;
     int *order; /* request of each pass */
     pass_plan *plan;
     pass_state *state;
     pass_block *block;
+    ho_lane_device *lane; /* [capacity] of the cohort, read once */
+    int *member;          /* [capacity] which copy a slot's network is, -1: none */
+    int members;          /* networks that act */
     int blocks, networks, ensemble;
     uint8_t *device; /* one block of memory */
-    size_t bytes;
+    run_slices at;
+    cudaStream_t stream;
+    cudaEvent_t copied; /* the networks are in the job's memory */
 } backtest_run;
 
 static ho_device_pool *pool_of(const backtest_run *run)
@@ -41,14 +59,24 @@ static ho_device_pool *pool_of(const backtest_run *run)
     return &((cuda_backend *)run->market->base.backend)->pool;
 }
 
-static void run_free(backtest_run *run, cudaStream_t stream)
+/* Waits for the passes. */
+static void run_free(backtest_run *run)
 {
-    ho_device_pool_release(pool_of(run), (void **)&run->device, stream);
+    if (run->stream) {
+        ho_device_pool_release(pool_of(run), (void **)&run->device, run->stream);
+        cudaStreamDestroy(run->stream);
+    }
+    if (run->copied) {
+        cudaEventDestroy(run->copied);
+    }
+    free(run->requests);
     free(run->order);
     free(run->plan);
     free(run->state);
     free(run->block);
-    memset(run, 0, sizeof *run);
+    free(run->lane);
+    free(run->member);
+    free(run);
 }
 
 /* Members of a request: greedy looks at its first slot only. */
@@ -126,18 +154,15 @@ static int64_t window_sessions(const ho_market_host *host, ho_window w)
     return n;
 }
 
-typedef struct run_slices {
-    pass_plan *plan;
-    pass_state *state;
-    pass_block *block;
-    uint8_t *sessions; /* first of the session arrays, which lie one after the other */
-} run_slices;
-
 /* Lays everything out; fills the plans' pointers once there is memory. */
-static size_t lay_out(backtest_run *run, run_slices *s)
+static size_t lay_out(backtest_run *run)
 {
     const ho_market_host *host = run->market->base.host;
+    run_slices *s = &run->at;
     size_t at = 0;
+    s->packed = (uint8_t *)take(
+        run, &at, run->members ? (size_t)run->members * run->cohort->experience.policy.bytes : 0);
+    s->lane = (ho_lane_device *)take(run, &at, (size_t)run->members * sizeof(ho_lane_device));
     s->plan = (pass_plan *)take(run, &at, (size_t)run->n * sizeof(pass_plan));
     s->state = (pass_state *)take(run, &at, (size_t)run->n * sizeof(pass_state));
     s->block = (pass_block *)take(run, &at, (size_t)(run->blocks + 1) * sizeof(pass_block));
@@ -186,15 +211,8 @@ static ho_status make_plan(backtest_run *run, int i, ho_err *err)
     if (r->env) {
         config = *r->env;
     } else {
-        ho_lane_device lane;
-        ho_status rc = ho_cuda_status(cudaMemcpy(&lane, &run->cohort->learn.lane[r->slots[0]],
-                                                 sizeof lane, cudaMemcpyDeviceToHost),
-                                      "copy of a lane");
-        if (rc != HO_OK) {
-            return ho_cuda_err(rc, err);
-        }
         config = run->cohort->config[r->slots[0]].env;
-        config.kelly_share = lane.env.config.kelly_share;
+        config.kelly_share = run->lane[r->slots[0]].env.config.kelly_share;
     }
     ho_rule_settings(r->policy, &config);
     ho_status rc =
@@ -211,43 +229,76 @@ static ho_status make_plan(backtest_run *run, int i, ho_err *err)
     return HO_OK;
 }
 
-static ho_status put(void *to, const void *from, size_t bytes)
+/* Host memory is pageable: the copy is done with it when it returns. */
+static ho_status put(const backtest_run *run, void *to, const void *from, size_t bytes)
 {
-    return bytes ? ho_cuda_status(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice),
-                                  "input of a backtest")
+    return bytes ? ho_cuda_status(
+                       cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, run->stream),
+                       "input of a backtest")
                  : HO_OK;
 }
 
-static ho_status get(void *to, const void *from, size_t bytes)
+static ho_status get(const backtest_run *run, void *to, const void *from, size_t bytes)
 {
-    return bytes ? ho_cuda_status(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost),
-                                  "result of a backtest")
+    return bytes ? ho_cuda_status(
+                       cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, run->stream),
+                       "result of a backtest")
                  : HO_OK;
 }
 
-static ho_status upload(backtest_run *run, const run_slices *s)
+static ho_status upload(backtest_run *run)
 {
-    ho_status rc = put(s->plan, run->plan, (size_t)run->n * sizeof *run->plan);
-    rc = rc == HO_OK ? put(s->block, run->block, (size_t)run->blocks * sizeof *run->block) : rc;
+    const run_slices *s = &run->at;
+    ho_status rc = put(run, s->plan, run->plan, (size_t)run->n * sizeof *run->plan);
+    rc =
+        rc == HO_OK ? put(run, s->block, run->block, (size_t)run->blocks * sizeof *run->block) : rc;
     for (int i = 0; i < run->n && rc == HO_OK; i++) {
         const ho_backtest_request *r = &run->requests[run->order[i]];
         const size_t steps = (size_t)(r->window.end - r->window.begin - 1);
         if (r->policy == HO_POLICY_ACTIONS) {
-            rc = put((void *)run->plan[i].rule.actions, r->actions, steps);
+            rc = put(run, (void *)run->plan[i].rule.actions, r->actions, steps);
         } else if (r->policy == HO_POLICY_TARGETS) {
-            rc = put((void *)run->plan[i].rule.targets, r->targets, steps * sizeof(float));
+            rc = put(run, (void *)run->plan[i].rule.targets, r->targets, steps * sizeof(float));
         }
     }
     return rc;
 }
 
-static ho_status launch(backtest_run *run, const run_slices *s, cudaStream_t stream)
+/* The networks that act and their lanes' numbers, into the job's memory: on the cohort's stream,
+ * behind what trained them and before what trains them on. */
+static ho_status copy_networks(backtest_run *run)
+{
+    const cuda_cohort *c = run->cohort;
+    const ho_policy_net *policy = &c->experience.policy;
+    ho_status rc = HO_OK;
+    for (int slot = 0; slot < c->capacity && rc == HO_OK; slot++) {
+        const int k = run->member[slot];
+        if (k < 0) {
+            continue;
+        }
+        /* the kernel writes at [slot] of what it is given */
+        rc = ho_policy_pack(policy, c->learn.online, c->net.params,
+                            run->at.packed + ((ptrdiff_t)k - slot) * (ptrdiff_t)policy->bytes, slot,
+                            1, c->stream);
+        rc = rc == HO_OK ? ho_cuda_status(cudaMemcpyAsync(&run->at.lane[k], &c->learn.lane[slot],
+                                                          sizeof *run->at.lane,
+                                                          cudaMemcpyDeviceToDevice, c->stream),
+                                          "copy of a lane")
+                         : rc;
+    }
+    rc = rc == HO_OK ? ho_cuda_status(cudaEventRecord(run->copied, c->stream), "event") : rc;
+    return rc == HO_OK ? ho_cuda_status(cudaStreamWaitEvent(run->stream, run->copied, 0),
+                                        "wait of a stream")
+                       : rc;
+}
+
+static ho_status launch(backtest_run *run)
 {
     backtest_view v = {};
     v.market = run->market->view;
-    v.plan = s->plan;
-    v.state = s->state;
-    v.block = s->block;
+    v.plan = run->at.plan;
+    v.state = run->at.state;
+    v.block = run->at.block;
     v.blocks = run->blocks;
     v.rule_first = run->networks;
     v.rules = run->n - run->networks;
@@ -256,21 +307,16 @@ static ho_status launch(backtest_run *run, const run_slices *s, cudaStream_t str
         const ho_experience_view *e = &run->cohort->experience;
         v.policy = e->policy;
         v.features = e->features;
-        v.packed = e->packed;
-        v.lane = e->lane;
+        v.packed = run->at.packed;
+        v.lane = run->at.lane;
         v.samples = e->samples;
         v.state_columns = e->state_columns;
         v.market_columns = e->market_columns;
         v.shared_limit = e->shared_limit;
     }
-    /* the weights may have moved since the last epoch packed them */
-    ho_status rc = run->blocks > 0 ? ho_policy_pack(&v.policy, run->cohort->learn.online,
-                                                    run->cohort->net.params, (uint8_t *)v.packed, 0,
-                                                    run->cohort->capacity, stream)
-                                   : HO_OK;
-    rc = rc == HO_OK ? ho_cuda_backtest_networks(&v, stream) : rc;
-    rc = rc == HO_OK ? ho_cuda_backtest_rules(&v, stream) : rc;
-    return rc == HO_OK ? ho_cuda_wait(stream, "backtest") : rc;
+    ho_status rc = run->blocks > 0 ? copy_networks(run) : HO_OK;
+    rc = rc == HO_OK ? ho_cuda_backtest_networks(&v, run->stream) : rc;
+    return rc == HO_OK ? ho_cuda_backtest_rules(&v, run->stream) : rc;
 }
 
 /* ---- results ---- */
@@ -334,10 +380,10 @@ static ho_status fill_metrics(const ho_market_host *host, const pass_plan *p, co
 }
 
 /* Copies a device array into a new host one. */
-static ho_status fetch(void **to, const void *from, size_t bytes)
+static ho_status fetch(const backtest_run *run, void **to, const void *from, size_t bytes)
 {
     *to = malloc(bytes ? bytes : 1);
-    return *to ? get(*to, from, bytes) : HO_ENOMEM;
+    return *to ? get(run, *to, from, bytes) : HO_ENOMEM;
 }
 
 static ho_status fill_result(backtest_run *run, int i)
@@ -349,10 +395,10 @@ static ho_status fill_result(backtest_run *run, int i)
     ho_backtest_result *out = &run->results[run->order[i]];
     void *sessions = NULL, *bars = NULL, *p1 = NULL;
     fill_totals(p, s, out);
-    ho_status rc = fetch(&sessions, p->session_return, (size_t)s->sessions * sizeof(double));
+    ho_status rc = fetch(run, &sessions, p->session_return, (size_t)s->sessions * sizeof(double));
     rc = rc == HO_OK ? fill_metrics(host, p, s, (const double *)sessions, out) : rc;
     if (rc == HO_OK && (r->want & HO_WANT_SESSIONS)) {
-        rc = fetch(&bars, p->session_bar, (size_t)s->sessions * sizeof(int32_t));
+        rc = fetch(run, &bars, p->session_bar, (size_t)s->sessions * sizeof(int32_t));
         for (int64_t k = 0; rc == HO_OK && k < s->sessions; k++) {
             ((int32_t *)bars)[k] = host->session[((int32_t *)bars)[k]];
         }
@@ -362,79 +408,159 @@ static ho_status fill_result(backtest_run *run, int i)
     }
     free(sessions);
     if (rc == HO_OK && (r->want & HO_WANT_BARS)) {
-        rc = fetch(&p1, p->equity, (size_t)(s->steps + 1) * sizeof(double));
+        rc = fetch(run, &p1, p->equity, (size_t)(s->steps + 1) * sizeof(double));
         out->equity = (double *)p1;
-        rc = rc == HO_OK ? fetch(&p1, p->bar_return, (size_t)s->steps * sizeof(double)) : rc;
+        rc = rc == HO_OK ? fetch(run, &p1, p->bar_return, (size_t)s->steps * sizeof(double)) : rc;
         out->bar_return = (double *)(p1 == out->equity ? NULL : p1);
     }
     if (rc == HO_OK && (r->want & HO_WANT_ACTIONS)) {
-        rc = fetch(&p1, p->actions, (size_t)s->steps);
+        rc = fetch(run, &p1, p->actions, (size_t)s->steps);
         out->actions = (uint8_t *)p1;
     }
     if (rc == HO_OK && (r->want & HO_WANT_TRADES)) {
-        rc = fetch(&p1, p->trades, (size_t)out->trade_count * sizeof(ho_trade));
+        rc = fetch(run, &p1, p->trades, (size_t)out->trade_count * sizeof(ho_trade));
         out->trades = (ho_trade *)p1;
     }
     return rc;
 }
 
-/* ---- a call ---- */
+/* ---- a job ---- */
 
-static ho_status run_all(backtest_run *run, cudaStream_t stream, ho_err *err)
+/* Numbers the networks that act; their blocks name them by those numbers from here on. */
+static void number_members(backtest_run *run)
+{
+    for (int i = 0; i < run->cohort->capacity; i++) {
+        run->member[i] = -1;
+    }
+    for (int b = 0; b < run->blocks; b++) {
+        for (int k = 0; k < run->block[b].members; k++) {
+            int *member = &run->member[run->block[b].slots[k]];
+            *member = *member < 0 ? run->members++ : *member;
+            run->block[b].slots[k] = *member;
+        }
+    }
+}
+
+/* Of the cohort: which networks act, and every lane's numbers. */
+static ho_status read_cohort(backtest_run *run, ho_err *err)
+{
+    const size_t lanes = (size_t)run->cohort->capacity;
+    run->lane = (ho_lane_device *)malloc(lanes * sizeof *run->lane);
+    run->member = (int *)malloc(lanes * sizeof *run->member);
+    if (!run->lane || !run->member) {
+        return ho_err_set(err, HO_ENOMEM, "backtest: out of memory");
+    }
+    number_members(run);
+    return ho_cuda_err(
+        ho_cuda_status(cudaMemcpyAsync(run->lane, run->cohort->learn.lane,
+                                       lanes * sizeof *run->lane, cudaMemcpyDeviceToHost,
+                                       run->cohort->stream), /* behind what changed them */
+                       "copy of the lanes"),
+        err);
+}
+
+static ho_status begin(backtest_run *run, const ho_backtest_request *requests, ho_err *err)
 {
     const size_t n = (size_t)run->n;
-    run_slices s;
+    run->requests = (ho_backtest_request *)malloc(n * sizeof *run->requests);
     run->order = (int *)calloc(2 * n, sizeof *run->order);
     run->plan = (pass_plan *)calloc(n, sizeof *run->plan);
     run->state = (pass_state *)calloc(n, sizeof *run->state);
     run->block = (pass_block *)calloc(n + 1, sizeof *run->block);
-    if (!run->order || !run->plan || !run->state || !run->block) {
+    if (!run->requests || !run->order || !run->plan || !run->state || !run->block) {
         return ho_err_set(err, HO_ENOMEM, "backtest: out of memory");
     }
+    memcpy(run->requests, requests, n * sizeof *requests);
     group_requests(run);
-    for (int i = 0; i < run->n; i++) {
-        ho_status rc = make_plan(run, i, err);
+    ho_status rc = run->blocks > 0 ? read_cohort(run, err) : HO_OK;
+    for (int i = 0; i < run->n && rc == HO_OK; i++) {
+        rc = make_plan(run, i, err);
         if (rc != HO_OK) {
             ho_err_prefix(err, "backtest %d: ", run->order[i]);
-            return rc;
         }
     }
-    run->bytes = lay_out(run, &s);
-    ho_status rc = ho_device_pool_take(pool_of(run), (void **)&run->device, run->bytes, stream,
-                                       "memory of a backtest");
+    if (rc != HO_OK) {
+        return rc;
+    }
+    rc = ho_cuda_status(cudaStreamCreateWithFlags(&run->stream, cudaStreamNonBlocking), "stream");
+    rc = rc == HO_OK ? ho_cuda_status(
+                           cudaEventCreateWithFlags(&run->copied, cudaEventDisableTiming), "event")
+                     : rc;
+    rc = rc == HO_OK ? ho_device_pool_take(pool_of(run), (void **)&run->device, lay_out(run),
+                                           run->stream, "memory of a backtest")
+                     : rc;
     if (rc == HO_OK) {
-        lay_out(run, &s);
-        rc = upload(run, &s);
+        lay_out(run);
+        rc = upload(run);
     }
-    rc = rc == HO_OK ? launch(run, &s, stream) : rc;
-    rc = rc == HO_OK ? get(run->state, s.state, n * sizeof *run->state) : rc;
-    for (int i = 0; i < run->n && rc == HO_OK; i++) {
-        rc = fill_result(run, i);
-    }
+    rc = rc == HO_OK ? launch(run) : rc;
+    run->cohort = NULL;
     return rc == HO_OK ? rc : ho_err_set(err, rc, "backtest: %s", ho_status_text(rc));
+}
+
+ho_status ho_cuda_backtest_begin(ho_market *market, ho_cohort *cohort_or_null,
+                                 const ho_backtest_request *requests, int n, ho_backtest_job **out,
+                                 ho_err *err)
+{
+    cuda_backend *b = (cuda_backend *)market->backend;
+    ho_status rc = ho_cuda_enter(b, err);
+    if (rc != HO_OK) {
+        return rc;
+    }
+    backtest_run *run = (backtest_run *)calloc(1, sizeof *run);
+    if (!run) {
+        return ho_err_set(err, HO_ENOMEM, "backtest: out of memory");
+    }
+    run->market = (cuda_market *)market;
+    run->cohort = (cuda_cohort *)cohort_or_null;
+    run->n = n;
+    rc = n > 0 ? begin(run, requests, err) : HO_OK;
+    if (rc != HO_OK) {
+        run_free(run);
+        return ho_cuda_leave(b, rc, err);
+    }
+    *out = &run->base;
+    return HO_OK;
+}
+
+int ho_cuda_backtest_ready(const ho_backtest_job *job)
+{
+    const backtest_run *run = (const backtest_run *)job;
+    /* an error is found by collect */
+    return !run->stream || cudaStreamQuery(run->stream) != cudaErrorNotReady;
+}
+
+ho_status ho_cuda_backtest_collect(ho_backtest_job *job, ho_backtest_result *results, ho_err *err)
+{
+    backtest_run *run = (backtest_run *)job;
+    cuda_backend *b = (cuda_backend *)run->market->base.backend;
+    ho_status rc = ho_cuda_enter(b, err);
+    run->results = results;
+    if (rc == HO_OK && run->stream) {
+        rc = ho_cuda_wait(run->stream, "backtest");
+        rc = rc == HO_OK ? get(run, run->state, run->at.state, (size_t)run->n * sizeof *run->state)
+                         : rc;
+        for (int i = 0; i < run->n && rc == HO_OK; i++) {
+            rc = fill_result(run, i);
+        }
+        rc = rc == HO_OK ? rc : ho_err_set(err, rc, "backtest: %s", ho_status_text(rc));
+    }
+    run_free(run);
+    return ho_cuda_leave(b, rc, err);
+}
+
+void ho_cuda_backtest_drop(ho_backtest_job *job)
+{
+    backtest_run *run = (backtest_run *)job;
+    cudaSetDevice(((cuda_backend *)run->market->base.backend)->device);
+    run_free(run);
 }
 
 ho_status ho_cuda_backtest(ho_market *market, ho_cohort *cohort_or_null,
                            const ho_backtest_request *requests, int n, ho_backtest_result *results,
                            ho_err *err)
 {
-    cuda_backend *b = (cuda_backend *)market->backend;
-    cudaStream_t stream = NULL;
-    ho_status rc = ho_cuda_enter(b, err);
-    if (rc != HO_OK || n == 0) {
-        return rc;
-    }
-    rc = ho_cuda_status(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
-    if (rc == HO_OK) {
-        backtest_run run = {};
-        run.market = (cuda_market *)market;
-        run.cohort = (cuda_cohort *)cohort_or_null;
-        run.requests = requests;
-        run.results = results;
-        run.n = n;
-        rc = run_all(&run, stream, err);
-        run_free(&run, stream);
-        cudaStreamDestroy(stream);
-    }
-    return ho_cuda_leave(b, rc, err);
+    ho_backtest_job *job = NULL;
+    ho_status rc = ho_cuda_backtest_begin(market, cohort_or_null, requests, n, &job, err);
+    return rc == HO_OK ? ho_cuda_backtest_collect(job, results, err) : rc;
 }

@@ -229,22 +229,20 @@ ho_status ho_cuda_cohort_check_guards(ho_cohort *cohort, ho_err *err)
 {
     cuda_cohort *c = (cuda_cohort *)cohort;
     unsigned char zone[HO_GUARD_BYTES];
-    for (int i = 0; i < HO_SLICE_COUNT; i++) {
+    ho_status rc = ho_cuda_wait(c->stream, "read the guard zones");
+    for (int i = 0; i < HO_SLICE_COUNT && rc == HO_OK; i++) {
         const size_t end = i + 1 < HO_SLICE_COUNT ? c->memory.at[i + 1] : c->memory.total;
-        ho_status rc = ho_cuda_status(cudaMemcpy(zone, c->block + end - HO_GUARD_BYTES,
-                                                 HO_GUARD_BYTES, cudaMemcpyDeviceToHost),
-                                      "read a guard zone");
-        if (rc != HO_OK) {
-            return ho_cuda_err(rc, err);
-        }
-        for (int k = 0; k < HO_GUARD_BYTES; k++) {
+        rc = ho_cuda_status(cudaMemcpy(zone, c->block + end - HO_GUARD_BYTES, HO_GUARD_BYTES,
+                                       cudaMemcpyDeviceToHost),
+                            "read a guard zone");
+        for (int k = 0; rc == HO_OK && k < HO_GUARD_BYTES; k++) {
             if (zone[k] != HO_GUARD_VALUE) {
                 return ho_err_set(err, HO_EGPU, "byte %d after slice %s was overwritten", k,
                                   ho_cohort_slice_name(i));
             }
         }
     }
-    return HO_OK;
+    return ho_cuda_err(rc, err);
 }
 
 static ho_status create_on_device(cuda_cohort *c, cuda_backend *b, const cuda_market *market,
@@ -253,9 +251,14 @@ static ho_status create_on_device(cuda_cohort *c, cuda_backend *b, const cuda_ma
     ho_status rc = ho_cuda_status(cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking),
                                   "stream of a cohort");
     rc = rc == HO_OK ? ho_cuda_status(
-                           cudaMallocHost((void **)&c->stat, (size_t)c->capacity * sizeof *c->stat),
+                           cudaMallocHost((void **)&c->stat,
+                                          HO_COHORT_DEPTH * (size_t)c->capacity * sizeof *c->stat),
                            "pinned statistics")
                      : rc;
+    for (int i = 0; i < HO_COHORT_DEPTH && rc == HO_OK; i++) {
+        rc = ho_cuda_status(cudaEventCreateWithFlags(&c->done[i], cudaEventDisableTiming),
+                            "event of an epoch");
+    }
     rc = rc == HO_OK ? ho_device_pool_take(&b->pool, (void **)&c->block, c->memory.total, c->stream,
                                            "memory of a cohort")
                      : rc;
@@ -346,6 +349,11 @@ void ho_cuda_cohort_destroy(ho_cohort *cohort)
     if (c->stream) {
         cudaStreamDestroy(c->stream);
     }
+    for (int i = 0; i < HO_COHORT_DEPTH; i++) {
+        if (c->done[i]) {
+            cudaEventDestroy(c->done[i]);
+        }
+    }
     cudaFreeHost(c->stat);
     free(c->config);
     free(c->used);
@@ -390,12 +398,7 @@ static ho_status enqueue_epoch(cuda_cohort *c)
         rc = rc == HO_OK ? enqueue_dqn(c) : rc;
     }
     rc = rc == HO_OK ? ho_epoch_close(e, c->stream) : rc;
-    rc = rc == HO_OK && c->key.algorithm == HO_PPO ? ho_ppo_close(&c->ppo, c->stream) : rc;
-    return rc == HO_OK ? ho_cuda_status(cudaMemcpyAsync(c->stat, e->stat,
-                                                        (size_t)c->capacity * sizeof *c->stat,
-                                                        cudaMemcpyDeviceToHost, c->stream),
-                                        "copy of statistics")
-                       : rc;
+    return rc == HO_OK && c->key.algorithm == HO_PPO ? ho_ppo_close(&c->ppo, c->stream) : rc;
 }
 
 static ho_status capture_epoch(cuda_cohort *c)
@@ -417,23 +420,47 @@ static ho_status capture_epoch(cuda_cohort *c)
     return rc;
 }
 
-ho_status ho_cuda_run_epoch(ho_cohort *cohort, ho_epoch_stat *stats, ho_err *err)
+ho_status ho_cuda_launch_epoch(ho_cohort *cohort, ho_err *err)
 {
     cuda_cohort *c = (cuda_cohort *)cohort;
     cuda_backend *b = (cuda_backend *)cohort->backend;
+    const int at = (int)(c->epochs_launched % HO_COHORT_DEPTH);
     ho_status rc = ho_cuda_enter(b, err);
     if (rc != HO_OK) {
         return rc;
     }
-    nvtxRangePushA("hyperopt epoch");
     rc = c->epoch ? HO_OK : capture_epoch(c);
     rc = rc == HO_OK ? ho_cuda_status(cudaGraphLaunch(c->epoch, c->stream), "launch of an epoch")
                      : rc;
-    rc = rc == HO_OK ? ho_cuda_wait(c->stream, "epoch") : rc;
+    rc =
+        rc == HO_OK
+            ? ho_cuda_status(cudaMemcpyAsync(c->stat + (size_t)at * c->capacity, c->experience.stat,
+                                             (size_t)c->capacity * sizeof *c->stat,
+                                             cudaMemcpyDeviceToHost, c->stream),
+                             "copy of statistics")
+            : rc;
+    rc = rc == HO_OK ? ho_cuda_status(cudaEventRecord(c->done[at], c->stream), "event of an epoch")
+                     : rc;
+    c->epochs_launched += rc == HO_OK;
+    return ho_cuda_leave(b, rc, err);
+}
+
+ho_status ho_cuda_collect_epoch(ho_cohort *cohort, ho_epoch_stat *stats, ho_err *err)
+{
+    cuda_cohort *c = (cuda_cohort *)cohort;
+    cuda_backend *b = (cuda_backend *)cohort->backend;
+    const int at = (int)(c->epochs_collected % HO_COHORT_DEPTH);
+    ho_status rc = ho_cuda_enter(b, err);
+    if (rc != HO_OK) {
+        return rc;
+    }
+    nvtxRangePushA("hyperopt wait for an epoch");
+    rc = ho_cuda_wait_event(c->done[at], "epoch");
     nvtxRangePop();
     if (rc != HO_OK) {
         return ho_cuda_leave(b, rc, err);
     }
-    memcpy(stats, c->stat, (size_t)c->capacity * sizeof *stats);
+    c->epochs_collected++;
+    memcpy(stats, c->stat + (size_t)at * c->capacity, (size_t)c->capacity * sizeof *stats);
     return HO_OK;
 }

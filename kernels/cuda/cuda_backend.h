@@ -58,9 +58,11 @@ typedef struct cuda_cohort {
     ho_ppo_view ppo;        /* used with PPO */
     ho_lane_config *config; /* [capacity] */
     int *used;              /* [capacity] 1: the slot holds a lane */
-    ho_epoch_stat *stat;    /* [capacity], pinned */
+    ho_epoch_stat *stat;    /* [HO_COHORT_DEPTH, capacity], pinned: epoch e's at [e % depth] */
     cudaStream_t stream;
-    cudaGraphExec_t epoch; /* captured at the first epoch */
+    cudaGraphExec_t epoch;             /* captured at the first epoch */
+    cudaEvent_t done[HO_COHORT_DEPTH]; /* the statistics there are whole */
+    int64_t epochs_launched, epochs_collected;
 } cuda_cohort;
 
 /* Makes the backend's device current. HO_EGPU after a sticky error. */
@@ -82,7 +84,8 @@ ho_status ho_cuda_cohort_memory(ho_backend *backend, const ho_cohort_key *key, s
 ho_status ho_cuda_cohort_create(ho_backend *backend, ho_market *market, const ho_cohort_key *key,
                                 int capacity, ho_cohort **out, ho_err *err);
 void ho_cuda_cohort_destroy(ho_cohort *cohort);
-ho_status ho_cuda_run_epoch(ho_cohort *cohort, ho_epoch_stat *stats, ho_err *err);
+ho_status ho_cuda_launch_epoch(ho_cohort *cohort, ho_err *err);
+ho_status ho_cuda_collect_epoch(ho_cohort *cohort, ho_epoch_stat *stats, ho_err *err);
 /* HO_EGPU: a kernel wrote outside its slice; err names it. For tests. */
 ho_status ho_cuda_cohort_check_guards(ho_cohort *cohort, ho_err *err);
 
@@ -104,6 +107,12 @@ ho_status ho_cuda_lane_set_agent(ho_cohort *cohort, int slot, const ho_agent_con
 ho_status ho_cuda_backtest(ho_market *market, ho_cohort *cohort_or_null,
                            const ho_backtest_request *requests, int n, ho_backtest_result *results,
                            ho_err *err);
+ho_status ho_cuda_backtest_begin(ho_market *market, ho_cohort *cohort_or_null,
+                                 const ho_backtest_request *requests, int n, ho_backtest_job **out,
+                                 ho_err *err);
+int ho_cuda_backtest_ready(const ho_backtest_job *job);
+ho_status ho_cuda_backtest_collect(ho_backtest_job *job, ho_backtest_result *results, ho_err *err);
+void ho_cuda_backtest_drop(ho_backtest_job *job);
 
 #ifdef __cplusplus
 }

@@ -34,6 +34,12 @@ ho_status ho_cuda_wait(cudaStream_t stream, const char *what)
     return ho_cuda_status(cudaStreamSynchronize(stream), what);
 }
 
+ho_status ho_cuda_wait_event(cudaEvent_t event, const char *what)
+{
+    waits++;
+    return ho_cuda_status(cudaEventSynchronize(event), what);
+}
+
 long ho_cuda_wait_count(void)
 {
     return waits;

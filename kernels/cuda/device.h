@@ -22,6 +22,7 @@ ho_status ho_cuda_err(ho_status status, ho_err *err);
 /* Waits for a stream; counted, so that the bench can show how often an epoch makes the host wait.
  */
 ho_status ho_cuda_wait(cudaStream_t stream, const char *what);
+ho_status ho_cuda_wait_event(cudaEvent_t event, const char *what);
 long ho_cuda_wait_count(void);
 
 #ifdef __cplusplus

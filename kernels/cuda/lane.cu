@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A lane's state in and out of its slot: start, weights, checkpoints, copies. All calls happen
- * between epochs, when the cohort's stream is idle.
+ * between epochs. What they do is ordered by the cohort's stream, where the next epoch follows
+ * without a wait; host memory here is pageable, so a copy is done with it when it returns.
  *
  * Weights travel as the flat vector of kernels/agents/net_layout.h; device memory holds them as
  * device_net.h says. A checkpoint is a header, then plain arrays; it is read back only where the
@@ -33,20 +34,23 @@ static uint8_t *lane_part(const cuda_cohort *c, int id, int slot)
 
 static ho_status put(const cuda_cohort *c, int id, int slot, const void *from, size_t bytes)
 {
-    return ho_cuda_status(cudaMemcpy(lane_part(c, id, slot), from, bytes, cudaMemcpyHostToDevice),
-                          "copy to a lane");
+    return ho_cuda_status(
+        cudaMemcpyAsync(lane_part(c, id, slot), from, bytes, cudaMemcpyHostToDevice, c->stream),
+        "copy to a lane");
 }
 
 static ho_status get(const cuda_cohort *c, int id, int slot, void *to, size_t bytes)
 {
-    return ho_cuda_status(cudaMemcpy(to, lane_part(c, id, slot), bytes, cudaMemcpyDeviceToHost),
-                          "copy from a lane");
+    return ho_cuda_status(
+        cudaMemcpyAsync(to, lane_part(c, id, slot), bytes, cudaMemcpyDeviceToHost, c->stream),
+        "copy from a lane");
 }
 
 static ho_status zero(const cuda_cohort *c, int id, int slot)
 {
-    return ho_cuda_status(cudaMemset(lane_part(c, id, slot), 0, c->memory.lane_bytes[id]),
-                          "clear a lane");
+    return ho_cuda_status(
+        cudaMemsetAsync(lane_part(c, id, slot), 0, c->memory.lane_bytes[id], c->stream),
+        "clear a lane");
 }
 
 static ho_status put_lane(const cuda_cohort *c, int slot, const ho_lane_device *lane)
@@ -63,11 +67,10 @@ static ho_status get_lane(const cuda_cohort *c, int slot, ho_lane_device *lane)
 static ho_status refresh(const cuda_cohort *c, int slot)
 {
     ho_status rc = ho_learn_copies(&c->learn, slot, c->stream);
-    rc = rc == HO_OK
-             ? ho_policy_pack(&c->experience.policy, c->learn.online, c->net.params,
-                              (uint8_t *)lane_part(c, HO_SLICE_PACKED, 0), slot, 1, c->stream)
-             : rc;
-    return rc == HO_OK ? ho_cuda_wait(c->stream, "refresh of a lane") : rc;
+    return rc == HO_OK
+               ? ho_policy_pack(&c->experience.policy, c->learn.online, c->net.params,
+                                (uint8_t *)lane_part(c, HO_SLICE_PACKED, 0), slot, 1, c->stream)
+               : rc;
 }
 
 /* ---- flat vector <-> device layout ---- */
@@ -399,9 +402,10 @@ ho_status ho_cuda_lane_copy(ho_cohort *cohort, int dst, int src, ho_err *err)
         return ho_err_set(err, HO_EINVAL, "lane slot %d has diverged: nothing to copy", src);
     }
     for (size_t i = 0; i < sizeof slices / sizeof slices[0] && rc == HO_OK; i++) {
-        rc = ho_cuda_status(cudaMemcpy(lane_part(c, slices[i], dst), lane_part(c, slices[i], src),
-                                       c->memory.lane_bytes[slices[i]], cudaMemcpyDeviceToDevice),
-                            "copy between lanes");
+        rc = ho_cuda_status(
+            cudaMemcpyAsync(lane_part(c, slices[i], dst), lane_part(c, slices[i], src),
+                            c->memory.lane_bytes[slices[i]], cudaMemcpyDeviceToDevice, c->stream),
+            "copy between lanes");
     }
     to.updates = from.updates; /* the moments' bias correction goes with them */
     to.small_gradients = from.small_gradients;

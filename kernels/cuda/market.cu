@@ -185,6 +185,7 @@ ho_status ho_cuda_market_sigma(cuda_market *m, ho_market_host *host, int32_t win
     const size_t bytes = (size_t)host->T * sizeof(double);
     rc = ho_device_pool_take(pool_of(m), (void **)&device, bytes, NULL, "memory of a sigma table");
     rc = rc == HO_OK ? copy_up(device, value, bytes) : rc;
+    rc = rc == HO_OK ? ho_cuda_wait(NULL, "copy of a sigma table") : rc; /* streams read it next */
     if (rc != HO_OK) {
         ho_device_pool_release(pool_of(m), (void **)&device, NULL);
         return ho_cuda_err(rc, err);

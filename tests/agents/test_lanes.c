@@ -226,6 +226,143 @@ static void weights_made_ahead_are_those_of_the_start(void **state)
     assert_null(weights);
 }
 
+static void epochs_launched_ahead_are_those_of_run_epoch(void **state)
+{
+    (void)state;
+    ho_err err;
+    ho_epoch_stat stat[2], want[6][2];
+    for (int f = 0; f < FORMS; f += form_step()) {
+        if (!supported(&forms[f])) {
+            continue;
+        }
+        world *w = open_world(1);
+        const ho_cohort_key key = key_of(w, &forms[f]);
+        ho_cohort *late = open_cohort(w, &key, 2), *soon = open_cohort(w, &key, 2);
+        const ho_lane_config lane = lane_of(w, &key, 5);
+        start(late, 1, &lane);
+        start(soon, 1, &lane);
+        for (int e = 0; e < 6; e++) {
+            run(soon, 1, want[e]);
+        }
+        const int depth = ho_cohort_depth(late);
+        for (int e = 0; e < 6 + depth - 1; e++) {
+            if (e < 6) {
+                CHECK_OK(ho_cohort_launch_epoch(late, &err), &err);
+            }
+            if (e >= depth - 1) {
+                CHECK_OK(ho_cohort_collect_epoch(late, stat, &err), &err);
+                assert_memory_equal(stat, want[e - depth + 1], sizeof stat);
+            }
+        }
+        blob a = save(late, 1, 1), b = save(soon, 1, 1);
+        check_same(forms[f].name, "launched ahead", a, b);
+        free(a.data);
+        free(b.data);
+        ho_cohort_destroy(&late);
+        ho_cohort_destroy(&soon);
+        world_free(&w);
+    }
+}
+
+static void nothing_but_the_next_epoch_goes_beside_an_epoch(void **state)
+{
+    (void)state;
+    ho_err err;
+    ho_epoch_stat stat[2];
+    ho_tensors weights;
+    ho_backtest_job *job = NULL;
+    void *data = NULL;
+    size_t size = 0;
+    world *w = open_world(1);
+    const ho_cohort_key key = key_of(w, &forms[0]);
+    ho_cohort *c = open_cohort(w, &key, 2);
+    const ho_lane_config lane = lane_of(w, &key, 5);
+    start(c, 0, &lane);
+    CHECK_STATUS(ho_cohort_collect_epoch(c, stat, &err), HO_EINVAL);
+    for (int i = 0; i < ho_cohort_depth(c); i++) {
+        CHECK_OK(ho_cohort_launch_epoch(c, &err), &err);
+    }
+    CHECK_STATUS(ho_cohort_launch_epoch(c, &err), HO_EINVAL);
+    CHECK_STATUS(ho_cohort_run_epoch(c, stat, &err), HO_EINVAL);
+    CHECK_STATUS(ho_lane_start(c, 1, &lane, &err), HO_EINVAL);
+    CHECK_STATUS(ho_lane_save(c, 0, 1, &data, &size, &err), HO_EINVAL);
+    CHECK_STATUS(ho_lane_export(c, 0, &weights, &err), HO_EINVAL);
+    assert_int_equal(ho_lane_stop(c, 0), HO_EINVAL);
+    const ho_backtest_request request = {.slot_count = 1, .window = {.begin = 10, .end = 60}};
+    CHECK_STATUS(ho_backtest_begin(w->market, c, &request, 1, &job, &err), HO_EINVAL);
+    assert_null(job);
+    for (int i = 0; i < ho_cohort_depth(c); i++) {
+        CHECK_OK(ho_cohort_collect_epoch(c, stat, &err), &err);
+        assert_int_equal(stat[0].epoch, i + 1);
+    }
+    CHECK_OK(ho_lane_start(c, 1, &lane, &err), &err);
+    CHECK_OK(ho_cohort_launch_epoch(c, &err), &err);
+    ho_cohort_destroy(&c); /* an epoch under way goes with it */
+    world_free(&w);
+}
+
+/* What a backtest says, as far as it tells two apart. */
+static void check_results(const char *form_name, const ho_backtest_result *a,
+                          const ho_backtest_result *b)
+{
+    if (a->final_equity != b->final_equity || a->bars != b->bars || a->sessions != b->sessions ||
+        memcmp(a->actions, b->actions, (size_t)a->bars) != 0 ||
+        memcmp(a->session_return, b->session_return,
+               (size_t)a->sessions * sizeof *a->session_return) != 0 ||
+        memcmp(&a->metrics, &b->metrics, sizeof a->metrics) != 0) {
+        fail_msg("%s: the backtests differ", form_name);
+    }
+}
+
+static void a_backtest_job_plays_what_the_lanes_were_when_it_began(void **state)
+{
+    (void)state;
+    enum { N = 3 };
+    ho_err err;
+    ho_epoch_stat stat[4];
+    for (int f = 0; f < FORMS; f += form_step()) {
+        if (!supported(&forms[f])) {
+            continue;
+        }
+        world *w = open_world(1);
+        const ho_cohort_key key = key_of(w, &forms[f]);
+        ho_cohort *c = open_cohort(w, &key, 4);
+        ho_backtest_request request[N];
+        ho_backtest_result want[N], got[N];
+        ho_backtest_job *job = NULL, *dropped = NULL;
+        for (int slot = 1; slot < 4; slot += 2) {
+            const ho_lane_config lane = lane_of(w, &key, 5 + (uint64_t)slot);
+            start(c, slot, &lane);
+        }
+        run(c, 2, stat);
+        memset(request, 0, sizeof request);
+        for (int i = 0; i < N; i++) {
+            request[i].slots[0] = i == 1 ? 1 : 3;
+            request[i].slot_count = 1;
+            request[i].window = (ho_window){.begin = 20 + 40 * i, .end = 160 + 40 * i};
+            request[i].want = HO_WANT_SESSIONS | HO_WANT_ACTIONS;
+        }
+        CHECK_OK(ho_backtest(w->market, c, request, N, want, &err), &err);
+        CHECK_OK(ho_backtest_begin(w->market, c, request, N, &job, &err), &err);
+        CHECK_OK(ho_backtest_begin(w->market, c, request, N, &dropped, &err), &err);
+        memset(request, 0xff, sizeof request); /* read at the begin and never again */
+        CHECK_OK(ho_lane_stop(c, 1), &err);
+        run(c, 1, stat); /* slot 3 trains on */
+        CHECK_OK(ho_lane_stop(c, 3), &err);
+        ho_cohort_destroy(&c);
+        ho_backtest_drop(&dropped);
+        assert_null(dropped);
+        CHECK_OK(ho_backtest_collect(&job, got, &err), &err);
+        assert_null(job);
+        for (int i = 0; i < N; i++) {
+            check_results(forms[f].name, &want[i], &got[i]);
+            ho_backtest_free(&want[i]);
+            ho_backtest_free(&got[i]);
+        }
+        world_free(&w);
+    }
+}
+
 static void a_lane_among_a_hundred_has_the_bits_it_has_alone(void **state)
 {
     (void)state;
@@ -573,6 +710,9 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_lane_has_the_same_bits_alone_in_any_slot_and_beside_others),
         cmocka_unit_test(weights_made_ahead_are_those_of_the_start),
+        cmocka_unit_test(epochs_launched_ahead_are_those_of_run_epoch),
+        cmocka_unit_test(nothing_but_the_next_epoch_goes_beside_an_epoch),
+        cmocka_unit_test(a_backtest_job_plays_what_the_lanes_were_when_it_began),
         cmocka_unit_test(a_lane_among_a_hundred_has_the_bits_it_has_alone),
         cmocka_unit_test(resuming_is_bit_identical_to_not_having_stopped),
         cmocka_unit_test(a_lane_driven_to_nan_fails_alone),
