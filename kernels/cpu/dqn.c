@@ -60,12 +60,46 @@ static void store_rollout(ho_work *w)
 
 /* ---- one block of transitions ---- */
 
+/* A draw's places are all over memory: they are asked for this many rows before they are read. */
+enum { SLOT_AHEAD = 24, ROW_AHEAD = 8, CACHE_LINE = 64 };
+
+static void prefetch_slot(const ho_replay *r, int64_t at)
+{
+    __builtin_prefetch(r->bar + at);
+    __builtin_prefetch(r->steps + at);
+    __builtin_prefetch(r->before + at * r->columns);
+    __builtin_prefetch(r->after + at * r->columns);
+    __builtin_prefetch(r->action + at);
+    __builtin_prefetch(r->reward + at);
+    __builtin_prefetch(r->discount + at);
+}
+
+static void prefetch_market_row(const ho_work *w, int32_t bar)
+{
+    const char *row = (const char *)(w->market->features + (int64_t)bar * w->market->F);
+    const char *end = row + (size_t)w->market->F * sizeof(float);
+    for (; row < end; row += CACHE_LINE) {
+        __builtin_prefetch(row);
+    }
+}
+
 /* Fills the block from ring slots index[0..n). */
 static void gather(const ho_work *w, ho_learn_block *b, const int32_t *index, int32_t n)
 {
     const ho_replay *r = &w->lane->replay;
     const int32_t row = b->online.x_row, P = r->columns;
-    for (int32_t i = 0; i < n; i++) {
+    for (int32_t i = -SLOT_AHEAD; i < n; i++) {
+        if (i + SLOT_AHEAD < n) {
+            prefetch_slot(r, index[i + SLOT_AHEAD]);
+        }
+        if (i + ROW_AHEAD >= 0 && i + ROW_AHEAD < n) {
+            const int64_t soon = index[i + ROW_AHEAD];
+            prefetch_market_row(w, r->bar[soon]);
+            prefetch_market_row(w, r->bar[soon] + r->steps[soon]);
+        }
+        if (i < 0) {
+            continue;
+        }
         const int64_t at = index[i];
         ho_state_row(w, r->bar[at], r->before + at * P, b->x + (int64_t)i * row, row);
         ho_state_row(w, r->bar[at] + r->steps[at], r->after + at * P, b->x_next + (int64_t)i * row,
