@@ -31,7 +31,7 @@ typedef struct backtest_block {
     alignas(8) uint8_t live[2][PASSES_BLOCK]; /* at the head of this bar, of the last one */
 } backtest_block;
 
-static_assert(PASSES_BLOCK == 8 && PASSES_BLOCK == POLICY_WARPS, "a pass a warp, a word of flags");
+static_assert(PASSES_BLOCK == 8 && POLICY_WARPS == 8, "a pass a warp, a word of flags");
 
 /* What an ensemble has said about one state so far. */
 typedef struct ensemble_vote {
