@@ -380,6 +380,21 @@ static void bench_lanes(ho_backend *b, ho_backend *portable, ho_market *m, ho_ma
     free(stat);
 }
 
+/* The rollout of the same agents acting in fp8, beside "rollout kernel alone". */
+static void bench_fp8(ho_backend *b, ho_market *m, int lanes)
+{
+    const double steps = 64000.0 * lanes;
+    ho_cohort_key key = reference_key(128, 500, UPDATES);
+    ho_epoch_stat *stat = (ho_epoch_stat *)calloc((size_t)lanes, sizeof *stat);
+    key.precision = HO_PRECISION_FP8;
+    cuda_cohort *c = make_cohort(b, m, &key, lanes, 1);
+    check(ho_cohort_run_epoch(&c->base, stat, &err), "epoch");
+    const timing roll = time_graph(c, enqueue_rollout, 5);
+    report("  rollout kernel, fp8", lanes, roll, steps / roll.median * 1e-3, "M exp/s", 0);
+    destroy_cohort(c);
+    free(stat);
+}
+
 /* ---- the other forms of DQN, on the portable path ---- */
 
 enum { FORM_LANES = 32, FORM_UPDATES = 64 };
@@ -626,6 +641,7 @@ int main(int argc, char **argv)
             continue;
         }
         bench_lanes(b, portable, m, pm, lanes[i]);
+        bench_fp8(b, m, lanes[i]);
         bench_backtest(b, m, lanes[i]);
         bench_ppo(b, m, lanes[i], 0, 0);
         bench_ppo(b, m, lanes[i], 1, 0);

@@ -268,7 +268,7 @@ static const char *bf16_here(void)
 static void print_precision(printer *p)
 {
     const ho_space *space = &p->setup->study->space;
-    bool bf16 = ho_settings_choice(p->s, HO_KEY_AGENT_PRECISION) == HO_PRECISION_BF16;
+    bool bf16 = ho_settings_choice(p->s, HO_KEY_AGENT_PRECISION) != HO_PRECISION_F32;
     for (int i = 0; i < space->count; i++) {
         bf16 = bf16 || space->param[i].key == HO_KEY_AGENT_PRECISION;
     }

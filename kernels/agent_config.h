@@ -38,7 +38,8 @@ typedef struct ho_cohort_key {
     int32_t ppo_factored;    /* PPO heads 5 + 3 + 3 instead of 45 */
     int32_t ppo_separate;    /* PPO value network of its own */
     int32_t curiosity;       /* forward model on */
-    int32_t precision;       /* ho_precision: inputs of the networks' products */
+    int32_t precision;       /* ho_precision: inputs of the networks' products; fp8: of acting's in
+                                an epoch (kernels/agents/e4m3.h), of all others bf16 */
 } ho_cohort_key;
 
 typedef struct ho_agent_config {

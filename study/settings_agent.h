@@ -22,7 +22,8 @@
     X(AGENT_SELECT, "agent.select", CHOICE, SEARCHABLE, 0, 0, 0, "last", "last|best_validation",   \
       "", "which weights are scored on the test window")                                           \
     X(AGENT_PRECISION, "agent.precision", CHOICE, SEARCHABLE, 0, 0, 0, "f32", "f32|bf16|fp8", "",  \
-      "inputs of the networks' products; sums and weights are f32; fp8: not yet")                  \
+      "inputs of the networks' products; sums and weights are f32; fp8: of acting in training, "   \
+      "else bf16")                                                                                 \
     X(CURIOSITY_EVERY, "curiosity.every", INT, SEARCHABLE, 0, 1, 1000000, "4", "", "epochs",       \
       "epochs between trainings of the forward model")                                             \
     X(CURIOSITY_LEARNING_RATE, "curiosity.learning_rate", FLOAT, SEARCHABLE, 0, 1e-9, 1, "0.001",  \

@@ -129,6 +129,7 @@ ho_status ho_cohort_key_check(const ho_cohort_key *k, ho_err *err)
         {"episode length", k->episode_length, 1, 1 << 20},
         {"batch", k->batch, 1, HO_BATCH_MAX},
         {"curiosity", k->curiosity, 0, 1},
+        {"precision", k->precision, HO_PRECISION_F32, HO_PRECISION_FP8},
     };
     ho_status rc = check_ranges(r, (int)(sizeof r / sizeof r[0]), err);
     if (rc == HO_OK && k->atoms == 1) {

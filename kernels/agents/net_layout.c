@@ -46,7 +46,7 @@ ho_net_layout ho_net_layout_of(const ho_cohort_key *key)
     net.atoms = !ppo && key->atoms > 1 ? key->atoms : 1;
     net.has_value = ppo || key->dueling;
     net.separate = ppo && key->ppo_separate;
-    net.bf16 = key->precision == HO_PRECISION_BF16;
+    net.bf16 = key->precision != HO_PRECISION_F32;
     for (int i = 0; i < HO_LAYERS; i++) {
         net.layer[i].weight_sigma = net.layer[i].bias_sigma = net.layer[i].noise = -1;
     }

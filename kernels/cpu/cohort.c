@@ -11,10 +11,6 @@ ho_status ho_cpu_cohort_memory(ho_backend *backend, const ho_cohort_key *key, si
                                size_t *fixed, ho_err *err)
 {
     ho_status rc = ho_cohort_key_check(key, err);
-    if (rc == HO_OK && key->precision == HO_PRECISION_FP8) {
-        rc = ho_err_set(err, HO_EUNSUPPORTED,
-                        "agent.precision = \"fp8\" is in no backend yet; use f32 or bf16");
-    }
     if (rc == HO_OK) {
         const ho_lane_shape shape = ho_lane_shape_of(key);
         *per_lane = sizeof(ho_lane) + ho_lane_size(&shape);

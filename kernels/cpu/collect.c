@@ -178,8 +178,6 @@ static void choose_all(const block_run *b, int32_t step, int32_t *choice)
         if (w->shape->key.algorithm == HO_PPO) {
             const float *log_p = rows->act[HO_LAYER_MAIN1] + (int64_t)i * rows->row[HO_LAYER_MAIN1];
             choose_ppo(w, &draw, log_p, chosen);
-            r->log_p[at] = ho_ppo_choice_log_p(&w->shape->net, log_p, chosen);
-            r->value[at] = rows->act[HO_LAYER_VALUE1][(int64_t)i * rows->row[HO_LAYER_VALUE1]];
         } else {
             float *q = rows->q + (int64_t)i * rows->q_row;
             float plain[HO_ACTIONS];
@@ -192,6 +190,27 @@ static void choose_all(const block_run *b, int32_t step, int32_t *choice)
             }
         }
         r->action[at] = (uint8_t)ho_branches_action(&w->shape->net.branches, chosen);
+    }
+}
+
+/* log p and V of the steps as the updates will see them: with fp8 that is a pass in bf16. */
+static void keep_policy(const block_run *b, int32_t step, const int32_t *choice)
+{
+    const ho_work *w = b->w;
+    const ho_net_layout *net = &w->shape->net;
+    ho_rollout *r = &w->scratch->rollout;
+    ho_net_rows *rows = &b->scratch->rows;
+    if (w->shape->key.precision == HO_PRECISION_FP8) {
+        ho_net_forward(net, &w->lane->acting, b->scratch->x, b->n, HO_NET_BOTH, rows);
+        ho_ppo_log_probabilities(net, b->n, rows);
+    }
+    for (int32_t i = 0; i < b->n; i++) {
+        const int64_t at = (int64_t)step * w->shape->key.episodes + b->first + i;
+        if (r->flags[at]) {
+            const float *log_p = rows->act[HO_LAYER_MAIN1] + (int64_t)i * rows->row[HO_LAYER_MAIN1];
+            r->log_p[at] = ho_ppo_choice_log_p(net, log_p, choice + i * HO_BRANCHES_MAX);
+            r->value[at] = rows->act[HO_LAYER_VALUE1][(int64_t)i * rows->row[HO_LAYER_VALUE1]];
+        }
     }
 }
 
@@ -269,6 +288,9 @@ static void run_block(block_run *b)
         }
         evaluate(b);
         choose_all(b, step, choice);
+        if (w->shape->key.algorithm == HO_PPO) {
+            keep_policy(b, step, choice);
+        }
         if (b->curious) {
             predict(b, step);
         }
@@ -363,6 +385,7 @@ void ho_lane_collect(ho_work *w)
     const ho_agent_config *agent = &lane->config.agent;
     const ho_env_config *env = &lane->env.config;
     const int dqn = w->shape->key.algorithm == HO_DQN;
+    const int fp8 = w->shape->key.precision == HO_PRECISION_FP8;
     const double epsilon = dqn && !w->shape->net.noise_size
                                ? ho_epsilon(agent->eps_start, agent->eps_end, agent->eps_share,
                                             lane->n.epoch, agent->epochs)
@@ -375,7 +398,9 @@ void ho_lane_collect(ho_work *w)
         block_run b = {
             .w = w,
             .scratch = scratch,
-            .pack = w->shape->net.noise_size ? &scratch->noisy : &lane->acting,
+            .pack = w->shape->net.noise_size ? &scratch->noisy
+                    : fp8                    ? &lane->acting_e4m3
+                                             : &lane->acting,
             .first = first,
             .n = left < HO_SLOT_BLOCK ? left : HO_SLOT_BLOCK,
             .epsilon = epsilon,

@@ -10,7 +10,7 @@ ho_lane_shape ho_lane_shape_of(const ho_cohort_key *key)
 {
     ho_lane_shape s = {.key = *key, .net = ho_net_layout_of(key)};
     s.keeps_q = key->algorithm == HO_DQN && key->replay != HO_REPLAY_UNIFORM && s.net.atoms == 1 &&
-                s.net.noise_size == 0;
+                s.net.noise_size == 0 && key->precision != HO_PRECISION_FP8;
     s.portfolio = ho_portfolio_width(key->state_form);
     s.steps = ho_epoch_steps(key);
     s.slot_blocks = (key->episodes + HO_SLOT_BLOCK - 1) / HO_SLOT_BLOCK;
@@ -32,6 +32,10 @@ static void carve_lane(const ho_lane_shape *s, ho_lane *l, ho_carve *carve)
     l->m = ho_carve_take(carve, size, sizeof(float));
     l->v = ho_carve_take(carve, size, sizeof(float));
     ho_net_pack_carve(&l->acting, &s->net, 0, carve);
+    if (s->key.precision == HO_PRECISION_FP8) {
+        ho_net_pack_carve(&l->acting_e4m3, &s->net, 0, carve);
+        l->acting_e4m3.e4m3 = 1;
+    }
     if (s->key.curiosity) {
         ho_curiosity_carve(&l->curiosity, carve);
     }
@@ -119,6 +123,9 @@ void ho_lane_destroy(ho_lane **lane)
 void ho_lane_pack_acting(const ho_lane_shape *shape, ho_lane *lane)
 {
     ho_net_pack_fill(&lane->acting, &shape->net, lane->online, NULL);
+    if (shape->key.precision == HO_PRECISION_FP8) {
+        ho_net_pack_fill(&lane->acting_e4m3, &shape->net, lane->online, NULL);
+    }
 }
 
 /* ---- scratch ---- */
@@ -148,6 +155,7 @@ static void carve_collect(const ho_lane_shape *s, ho_collect_block *b, ho_carve 
     b->x = ho_carve_take(carve, HO_SLOT_BLOCK * (size_t)b->rows.x_row, sizeof(float));
     if (s->net.noise_size) {
         ho_net_pack_carve(&b->noisy, &s->net, 0, carve);
+        b->noisy.e4m3 = s->key.precision == HO_PRECISION_FP8;
         b->noise = ho_carve_take(carve, (size_t)s->net.noise_size, sizeof(float));
     }
     if (s->key.curiosity) {

@@ -71,6 +71,7 @@ typedef struct ho_lane {
     ho_lane_counters n;
     float *online, *target, *m, *v; /* [net.size] */
     ho_net_pack acting;             /* of the mean weights, as of the last epoch's end */
+    ho_net_pack acting_e4m3;        /* the same for the steps of an epoch, with fp8 */
     ho_curiosity curiosity;
     ho_env *slot;        /* [N] */
     uint32_t *ring;      /* [N, HO_RING_WORDS_MAX] */

@@ -150,9 +150,11 @@ static void pack_layer(const ho_net_layout *net, ho_layer_id id, const ho_real *
     }
 }
 
-static void take_input(const ho_net_layout *net, const ho_real *x, int32_t n, ho_net_rows *rows)
+static void take_input(const ho_net_layout *net, const ho_net_pack *pack, const ho_real *x,
+                       int32_t n, ho_net_rows *rows)
 {
     (void)net; /* products read x itself */
+    (void)pack;
     (void)x;
     (void)n;
     (void)rows;
@@ -298,7 +300,7 @@ void ho_net_forward(const ho_net_layout *net, const ho_net_pack *pack, const ho_
                     int streams, ho_net_rows *rows)
 {
     const ho_net_ops *ops = ops_of(net);
-    ops->take_input(net, x, n, rows);
+    ops->take_input(net, pack, x, n, rows);
     if ((streams & HO_NET_MAIN) || !net->separate) {
         ops->forward(net, pack, HO_LAYER_TRUNK0, HO_NET_INPUT, x, n, 1, rows);
         ops->forward(net, pack, HO_LAYER_TRUNK1, HO_LAYER_TRUNK0, x, n, 1, rows);

@@ -35,6 +35,7 @@ typedef struct ho_net_pack {
     ho_bf16 *rounded; /* [2, rounded_row] scratch of packing */
     ho_real *wide;    /* [rounded_row] likewise */
     int32_t rounded_row;
+    int32_t e4m3; /* 1: forward passes round on to E4M3 (e4m3.h), but for noisy layers' weights */
 } ho_net_pack;
 
 /* Outputs of every layer for a block of rows, and the gradients on them.

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The passes of net.c in bf16: every number that enters a product is rounded once (weights when
  * packed, the input when taken, a hidden layer's outputs and deltas when written), products are
- * summed in float32 (bf16.h), and biases, activations, losses and gradients stay in float32.
+ * summed in float32 (bf16.h), and biases, activations, losses and gradients stay in float32. With
+ * pack->e4m3 what was rounded is rounded once more, to E4M3 with a scale (kernels/agents/e4m3.h).
  *
  * A product over columns reads rows of halves as pairs of neighbours. One over rows (the weight
  * gradient) needs two rows interleaved: that is made on the way, in scratch. */
 #include <string.h>
 
+#include "kernels/agents/e4m3.h"
 #include "kernels/cpu/net_ops.h"
 
 static int32_t pairs_of(int32_t n)
@@ -19,10 +21,29 @@ static const ho_bf16_pair *as_pairs(const ho_bf16 *x)
     return (const ho_bf16_pair *)(const void *)x;
 }
 
+static void round_e4m3(ho_bf16 *x, int32_t n, int32_t scale)
+{
+    for (int32_t i = 0; i < n; i++) { /* exact in bf16: its upper half */
+        x[i] = (ho_bf16)(ho_e4m3_bits(ho_e4m3_of(ho_bf16_float(x[i]), scale)) >> 16);
+    }
+}
+
+/* A row of weights with the scale of its largest magnitude. */
+static void round_weights_e4m3(ho_bf16 *w, int32_t n)
+{
+    uint32_t largest = 0;
+    for (int32_t i = 0; i < n; i++) {
+        const uint32_t magnitude = (uint32_t)(w[i] & 0x7fffu) << 16;
+        largest = magnitude > largest ? magnitude : largest;
+    }
+    round_e4m3(w, n, ho_e4m3_scale(largest));
+}
+
 /* One row of weights, rounded; an odd width gets a zero. o beyond the last: zeros. */
 static void round_row(const ho_layer_layout *l, const ho_real *parameters, const ho_real *noise,
-                      int32_t o, ho_real *wide, ho_bf16 *out)
+                      int32_t o, const ho_net_pack *pack, ho_bf16 *out)
 {
+    ho_real *wide = pack->wide;
     if (o >= l->out) {
         memset(out, 0, (size_t)(l->in + 1) * sizeof *out);
         return;
@@ -35,6 +56,9 @@ static void round_row(const ho_layer_layout *l, const ho_real *parameters, const
         w = wide;
     }
     ho_bf16_get()->round(out, w, l->in);
+    if (pack->e4m3 && !l->noisy) {
+        round_weights_e4m3(out, l->in);
+    }
     out[l->in] = 0;
 }
 
@@ -63,7 +87,7 @@ static void pack_layer(const ho_net_layout *net, ho_layer_id id, const ho_real *
     for (int32_t p = 0; p < out_pairs; p++) {
         for (int k = 0; k < 2; k++) {
             const int32_t o = 2 * p + k;
-            round_row(l, parameters, noise, o, pack->wide, row[k]);
+            round_row(l, parameters, noise, o, pack, row[k]);
             if (o < l->out) {
                 ho_bf16_pair *to = pack->forward_pair[id] + (int64_t)(o / C) * in_pairs * C + o % C;
                 const ho_bf16_pair *from = as_pairs(row[k]);
@@ -79,12 +103,16 @@ static void pack_layer(const ho_net_layout *net, ho_layer_id id, const ho_real *
     }
 }
 
-static void take_input(const ho_net_layout *net, const ho_real *x, int32_t n, ho_net_rows *rows)
+static void take_input(const ho_net_layout *net, const ho_net_pack *pack, const ho_real *x,
+                       int32_t n, ho_net_rows *rows)
 {
     const ho_bf16_set *set = ho_bf16_get();
     for (int32_t r = 0; r < n; r++) {
         const int64_t at = (int64_t)r * rows->x_row;
         set->round(rows->x_half + at, x + at, net->state);
+        if (pack->e4m3) {
+            round_e4m3(rows->x_half + at, net->state, HO_E4M3_ACTIVATION);
+        }
         rows->x_half[at + net->state] = 0; /* the partner of an odd last column */
     }
 }
@@ -120,8 +148,14 @@ static void forward(const ho_net_layout *net, const ho_net_pack *pack, ho_layer_
         .bias = pack->bias[id],
     };
     ho_bf16_get()->gemm(&g);
-    for (int32_t r = 0; rows->half[id] && l->out % 2 && r < n; r++) {
-        rows->half[id][(int64_t)r * rows->row[id] + l->out] = 0;
+    for (int32_t r = 0; rows->half[id] && r < n; r++) {
+        ho_bf16 *out = rows->half[id] + (int64_t)r * rows->row[id];
+        if (pack->e4m3) {
+            round_e4m3(out, l->out, HO_E4M3_ACTIVATION);
+        }
+        if (l->out % 2) {
+            out[l->out] = 0;
+        }
     }
 }
 

@@ -17,7 +17,8 @@ typedef struct ho_net_ops {
     void (*pack_layer)(const ho_net_layout *net, ho_layer_id id, const ho_real *parameters,
                        const ho_real *noise, ho_net_pack *pack);
     /* before the first layer of a forward pass over n rows of x */
-    void (*take_input)(const ho_net_layout *net, const ho_real *x, int32_t n, ho_net_rows *rows);
+    void (*take_input)(const ho_net_layout *net, const ho_net_pack *pack, const ho_real *x,
+                       int32_t n, ho_net_rows *rows);
     /* outputs of a layer from those of the layer below; leaky: a hidden layer */
     void (*forward)(const ho_net_layout *net, const ho_net_pack *pack, ho_layer_id id, int below,
                     const ho_real *x, int32_t n, int leaky, ho_net_rows *rows);

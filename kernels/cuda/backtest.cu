@@ -264,12 +264,20 @@ static ho_status upload(backtest_run *run)
     return rc;
 }
 
+/* An agent that acts in fp8 while it learns is scored in bf16. */
+static ho_policy_net scoring_policy(const cuda_cohort *c)
+{
+    ho_policy_net policy = c->experience.policy;
+    policy.fp8 = 0;
+    return policy;
+}
+
 /* The networks that act and their lanes' numbers, into the job's memory: on the cohort's stream,
  * behind what trained them and before what trains them on. */
 static ho_status copy_networks(backtest_run *run)
 {
     const cuda_cohort *c = run->cohort;
-    const ho_policy_net *policy = &c->experience.policy;
+    const ho_policy_net policy = scoring_policy(c);
     ho_status rc = HO_OK;
     for (int slot = 0; slot < c->capacity && rc == HO_OK; slot++) {
         const int k = run->member[slot];
@@ -277,8 +285,8 @@ static ho_status copy_networks(backtest_run *run)
             continue;
         }
         /* the kernel writes at [slot] of what it is given */
-        rc = ho_policy_pack(policy, c->learn.online, c->net.params,
-                            run->at.packed + ((ptrdiff_t)k - slot) * (ptrdiff_t)policy->bytes, slot,
+        rc = ho_policy_pack(&policy, c->learn.online, c->net.params,
+                            run->at.packed + ((ptrdiff_t)k - slot) * (ptrdiff_t)policy.bytes, slot,
                             1, c->stream);
         rc = rc == HO_OK ? ho_cuda_status(cudaMemcpyAsync(&run->at.lane[k], &c->learn.lane[slot],
                                                           sizeof *run->at.lane,
@@ -305,8 +313,8 @@ static ho_status launch(backtest_run *run)
     v.ensemble = run->ensemble;
     if (run->cohort) {
         const ho_experience_view *e = &run->cohort->experience;
-        v.policy = e->policy;
-        v.features = e->features;
+        v.policy = scoring_policy(run->cohort);
+        v.features = run->cohort->learn.features;
         v.packed = run->at.packed;
         v.lane = run->at.lane;
         v.samples = e->samples;

@@ -20,11 +20,6 @@ static ho_status check_key(const ho_cohort_key *key, ho_err *err)
     if (rc != HO_OK) {
         return rc;
     }
-    const char *what = key->precision == HO_PRECISION_FP8 ? "precision fp8" : NULL;
-    if (what) {
-        return ho_err_set(err, HO_EUNSUPPORTED,
-                          "%s is not in the CUDA backend yet; train it on the CPU backend", what);
-    }
     if (ho_state_width(key) > HO_STATE_PAD) {
         return ho_err_set(err, HO_EUNSUPPORTED, "a state of %d columns; the GPU takes at most %d",
                           ho_state_width(key), HO_STATE_PAD);
@@ -32,9 +27,10 @@ static ho_status check_key(const ho_cohort_key *key, ho_err *err)
     return HO_OK;
 }
 
+/* All but float32: with fp8 only an epoch's acting differs from bf16. */
 static int key_bf16(const ho_cohort_key *key)
 {
-    return key->precision == HO_PRECISION_BF16;
+    return key->precision != HO_PRECISION_F32;
 }
 
 static ho_cohort_plan plan_memory(const cuda_backend *b, const ho_cohort_key *key, int capacity,
@@ -137,7 +133,7 @@ static void fill_form_view(cuda_cohort *c)
 static void fill_experience_view(cuda_cohort *c, const cuda_backend *b, const cuda_market *market)
 {
     ho_experience_view *v = &c->experience;
-    v->policy = ho_policy_net_of(&c->net, c->learn.bf16);
+    v->policy = ho_policy_net_of(&c->net, (ho_precision)c->key.precision);
     v->market = market->view;
     v->lanes = c->capacity;
     v->episodes = c->key.episodes;
@@ -148,7 +144,7 @@ static void fill_experience_view(cuda_cohort *c, const cuda_backend *b, const cu
     v->batch = c->key.batch;
     v->replay_capacity = c->key.replay_capacity;
     v->samples = c->key.algorithm == HO_PPO;
-    v->features = c->learn.features;
+    v->features = v->policy.fp8 ? market->features_e4m3 : c->learn.features;
     v->features_f32 = market->features_f32;
     v->curiosity = (const float *)slice(c, HO_SLICE_CURIOSITY);
     v->lane = c->learn.lane;
@@ -316,7 +312,8 @@ ho_status ho_cuda_cohort_create(ho_backend *backend, ho_market *market, const ho
                         c->memory.total >> 20, device_free >> 20);
         goto out;
     }
-    rc = create_on_device(c, b, (const cuda_market *)market, fused);
+    rc = key->precision == HO_PRECISION_FP8 ? ho_cuda_market_e4m3((cuda_market *)market) : HO_OK;
+    rc = rc == HO_OK ? create_on_device(c, b, (const cuda_market *)market, fused) : rc;
     if (rc != HO_OK) {
         ho_cuda_leave(b, rc, err);
         goto out;

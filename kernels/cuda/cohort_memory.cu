@@ -121,7 +121,7 @@ ho_cohort_plan ho_cohort_plan_of(const ho_cohort_key *key, const ho_device_net *
     b[HO_SLICE_MOMENT1] = params;
     b[HO_SLICE_MOMENT2] = params;
     b[HO_SLICE_GRADIENT] = params;
-    b[HO_SLICE_PACKED] = (size_t)ho_policy_net_of(net, bf16).bytes;
+    b[HO_SLICE_PACKED] = (size_t)ho_policy_net_of(net, (ho_precision)key->precision).bytes;
     b[HO_SLICE_REPLAY] = ppo ? 0 : (size_t)key->replay_capacity * sizeof(ho_replay_record);
     b[HO_SLICE_TRACE] = steps * n * sizeof(ho_trace_step);
     b[HO_SLICE_ACTIVE_STEPS] = n * sizeof(int32_t);

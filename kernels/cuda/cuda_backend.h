@@ -37,7 +37,9 @@ typedef struct cuda_market {
     ho_market_view view; /* device pointers */
     void *features_bf16; /* [T, HO_STATE_PAD] */
     float *features_f32; /* [T, HO_STATE_PAD] */
-    uint8_t *block;      /* the allocation the above lie in */
+    void *
+        features_e4m3; /* [T, HO_STATE_PAD] as bf16, an allocation of its own; NULL: not used yet */
+    uint8_t *block;    /* the allocation the above lie in */
     int sigma_count;
     struct {
         int32_t window;
@@ -77,6 +79,9 @@ void ho_cuda_market_unload(ho_market *market);
 /* sigma_t of a window on the device, uploaded at its first use. */
 ho_status ho_cuda_market_sigma(cuda_market *m, ho_market_host *host, int32_t window,
                                const double **out, ho_err *err);
+
+/* features_e4m3, made at its first use. */
+ho_status ho_cuda_market_e4m3(cuda_market *m);
 
 /* cohort.cu */
 ho_status ho_cuda_cohort_memory(ho_backend *backend, const ho_cohort_key *key, size_t *per_lane,

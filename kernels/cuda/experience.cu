@@ -367,38 +367,48 @@ static int block_extra(int states, int curious)
                           : extra_of<64>(curious);
 }
 
-static experience_kernel kernel_of(int bf16, int held, int states)
+template <typename T> static experience_kernel half_kernel_of(int held, int states)
 {
-    typedef __nv_bfloat16 b16;
-    if (!bf16) {
+    if (held) {
+        return states == 8    ? experience<T, 1, true, false>
+               : states == 16 ? experience<T, 2, true, false>
+               : states == 32 ? experience<T, 4, true, false>
+                              : experience<T, 8, true, false>;
+    }
+    return states == 8    ? experience<T, 1, false, false>
+           : states == 16 ? experience<T, 2, false, false>
+           : states == 32 ? experience<T, 4, false, false>
+                          : experience<T, 8, false, false>;
+}
+
+static experience_kernel kernel_of(const ho_policy_net *policy, int held, int states)
+{
+    if (!policy->bf16) {
         return states == 8    ? experience<float, 1, false, false>
                : states == 16 ? experience<float, 2, false, false>
                : states == 32 ? experience<float, 4, false, false>
                               : NULL;
     }
-    if (held) {
-        return states == 8    ? experience<b16, 1, true, false>
-               : states == 16 ? experience<b16, 2, true, false>
-               : states == 32 ? experience<b16, 4, true, false>
-                              : experience<b16, 8, true, false>;
-    }
-    return states == 8    ? experience<b16, 1, false, false>
-           : states == 16 ? experience<b16, 2, false, false>
-           : states == 32 ? experience<b16, 4, false, false>
-                          : experience<b16, 8, false, false>;
+    return policy->fp8 ? half_kernel_of<policy_e4m3>(held, states)
+                       : half_kernel_of<__nv_bfloat16>(held, states);
+}
+
+template <typename T> static experience_kernel plain_half_kernel_of(int states)
+{
+    return states == 8    ? experience<T, 1, true, true>
+           : states == 16 ? experience<T, 2, true, true>
+           : states == 32 ? experience<T, 4, true, true>
+                          : experience<T, 8, true, true>;
 }
 
 /* The kernel of a cohort's lanes without a ledger, NULL when it is the other one's work. */
 static experience_kernel plain_kernel_of(const ho_experience_view *v, int held, int states)
 {
-    typedef __nv_bfloat16 b16;
     if (!held || v->samples || v->curiosity) {
         return NULL;
     }
-    return states == 8    ? experience<b16, 1, true, true>
-           : states == 16 ? experience<b16, 2, true, true>
-           : states == 32 ? experience<b16, 4, true, true>
-                          : experience<b16, 8, true, true>;
+    return v->policy.fp8 ? plain_half_kernel_of<policy_e4m3>(states)
+                         : plain_half_kernel_of<__nv_bfloat16>(states);
 }
 
 /* The fewest slots a block that lets all blocks run at once, as far as the network's activations
@@ -409,7 +419,7 @@ static int choose_states(const ho_experience_view *v, policy_plan *plan)
     for (int states = 8; states <= 64; states *= 2) {
         const policy_plan p = policy_plan_make(
             &v->policy, states, 1, block_extra(states, v->curiosity != NULL), v->shared_limit);
-        if (p.bytes > v->shared_limit || !kernel_of(v->policy.bf16, p.held, states)) {
+        if (p.bytes > v->shared_limit || !kernel_of(&v->policy, p.held, states)) {
             break;
         }
         chosen = states;
@@ -428,7 +438,7 @@ ho_status ho_experience_prepare(const ho_experience_view *v, ho_err *err)
     if (states == 0) {
         return ho_policy_too_large(&v->policy, err);
     }
-    const experience_kernel kernel[2] = {kernel_of(v->policy.bf16, plan.held, states),
+    const experience_kernel kernel[2] = {kernel_of(&v->policy, plan.held, states),
                                          plain_kernel_of(v, plan.held, states)};
     ho_status rc = HO_OK;
     for (int i = 0; i < 2 && rc == HO_OK; i++) {
@@ -451,7 +461,7 @@ ho_status ho_experience_run(const ho_experience_view *v, cudaStream_t stream)
     }
     const unsigned blocks = (unsigned)((v->episodes + states - 1) / states * v->lanes);
     const experience_kernel plain = plain_kernel_of(v, plan.held, states);
-    const experience_kernel kernel = kernel_of(v->policy.bf16, plan.held, states);
+    const experience_kernel kernel = kernel_of(&v->policy, plan.held, states);
     if (plain) { /* which lanes keep a ledger may change between epochs, the launches not */
         plain<<<blocks, POLICY_THREADS, plan.bytes, stream>>>(*v, plan, LANES_WITHOUT_LEDGER);
     }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The market on the device: float64 tables as the host made them, features padded to HO_STATE_PAD
- * columns in float32 and bfloat16. One allocation; sigma tables are added at their first use. */
+ * columns in float32 and bfloat16. One allocation; sigma tables and features rounded to E4M3 are
+ * added at their first use. */
 #include <cuda_bf16.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/agents/e4m3.h"
 #include "kernels/cuda/cuda_backend.h"
 
 enum { PAD_THREADS = 256, UPLOAD_ROWS = 65536 };
@@ -27,6 +29,16 @@ static __global__ void __launch_bounds__(PAD_THREADS)
 static ho_device_pool *pool_of(const cuda_market *m)
 {
     return &((cuda_backend *)m->base.backend)->pool;
+}
+
+static __global__ void __launch_bounds__(PAD_THREADS)
+    round_features(const __nv_bfloat16 *__restrict__ from, int64_t n,
+                   __nv_bfloat16 *__restrict__ to)
+{
+    const int64_t i = (int64_t)blockIdx.x * PAD_THREADS + threadIdx.x;
+    if (i < n) {
+        to[i] = __float2bfloat16(ho_e4m3_of(__bfloat162float(from[i]), HO_E4M3_ACTIVATION));
+    }
 }
 
 static size_t round_up(size_t n)
@@ -158,9 +170,33 @@ void ho_cuda_market_unload(ho_market *market)
     for (int i = 0; i < m->sigma_count; i++) {
         ho_device_pool_release(pool_of(m), (void **)&m->sigma[i].value, NULL);
     }
+    ho_device_pool_release(pool_of(m), &m->features_e4m3, NULL);
     ho_device_pool_release(pool_of(m), (void **)&m->block, NULL);
     ho_device_pool_trim(pool_of(m)); /* a study ends with its market */
     free(m);
+}
+
+ho_status ho_cuda_market_e4m3(cuda_market *m)
+{
+    const int64_t n = m->view.T * HO_STATE_PAD;
+    void *made = NULL;
+    if (m->features_e4m3) {
+        return HO_OK;
+    }
+    ho_status rc = ho_device_pool_take(pool_of(m), &made, (size_t)n * sizeof(__nv_bfloat16), NULL,
+                                       "memory of features in E4M3");
+    if (rc == HO_OK) {
+        round_features<<<(unsigned)((n + PAD_THREADS - 1) / PAD_THREADS), PAD_THREADS>>>(
+            (const __nv_bfloat16 *)m->features_bf16, n, (__nv_bfloat16 *)made);
+        rc = ho_cuda_status(cudaGetLastError(), "round_features");
+        rc = rc == HO_OK ? ho_cuda_status(cudaDeviceSynchronize(), "round_features") : rc;
+    }
+    if (rc != HO_OK) {
+        ho_device_pool_release(pool_of(m), &made, NULL);
+        return rc;
+    }
+    m->features_e4m3 = made;
+    return HO_OK;
 }
 
 ho_status ho_cuda_market_sigma(cuda_market *m, ho_market_host *host, int32_t window,

@@ -3,12 +3,24 @@
 
 #include <cuda_bf16.h>
 
+#include "kernels/agents/e4m3.h"
 #include "kernels/cuda/device.h"
 
-enum { PACK_THREADS = 256 };
+enum { PACK_THREADS = 256, PACK_WARPS = PACK_THREADS / 32 };
 
-ho_policy_net ho_policy_net_of(const ho_device_net *net, int bf16)
+/* Rows of the matrices that are packed as fragments. */
+static int fragment_rows(const ho_policy_net *p)
 {
+    int rows = 0;
+    for (int l = 0; l < HO_DEVICE_LAYERS; l++) {
+        rows += p->layer[l].floats ? 0 : p->layer[l].out;
+    }
+    return rows;
+}
+
+ho_policy_net ho_policy_net_of(const ho_device_net *net, ho_precision precision)
+{
+    const int bf16 = precision != HO_PRECISION_F32;
     ho_policy_net p = {};
     const int whole = net->atoms > 1; /* the value head, too */
     p.net = *net;
@@ -18,6 +30,7 @@ ho_policy_net ho_policy_net_of(const ho_device_net *net, int bf16)
     p.atoms = net->atoms;
     p.noise_size = net->noise_size;
     p.bf16 = bf16;
+    p.fp8 = precision == HO_PRECISION_FP8;
     int at = 0;
     for (int l = 0; l < HO_DEVICE_LAYERS; l++) {
         ho_policy_layer *layer = &p.layer[l];
@@ -52,6 +65,8 @@ ho_policy_net ho_policy_net_of(const ho_device_net *net, int bf16)
         }
     }
     p.bias_bytes = at - p.bias_at;
+    p.scale_at = at;
+    at += p.fp8 ? 4 * fragment_rows(&p) : 0;
     p.bytes = (at + 127) / 128 * 128;
     return p;
 }
@@ -88,6 +103,39 @@ static __device__ int float_parameter(const ho_policy_net &p, int byte)
     return 0; /* not reached: the floats are these and no others */
 }
 
+/* grid (rows / PACK_WARPS, lanes); a warp finds the scale of one row of the fragments. */
+static __global__ void __launch_bounds__(PACK_THREADS)
+    scale_rows(const __grid_constant__ ho_policy_net p, const float *__restrict__ parameters,
+               int params, uint8_t *__restrict__ packed, int first)
+{
+    const int k = first + (int)blockIdx.y;
+    const int at = (int)(blockIdx.x * PACK_WARPS + threadIdx.x / 32);
+    int row = at, l = 0;
+    while (l < HO_DEVICE_LAYERS && (p.layer[l].floats || row >= p.layer[l].out)) {
+        row -= p.layer[l].floats ? 0 : p.layer[l].out;
+        l++;
+    }
+    if (l == HO_DEVICE_LAYERS) {
+        return;
+    }
+    const ho_policy_layer layer = p.layer[l];
+    const float *w = parameters + (size_t)k * params + layer.weight + (size_t)row * layer.stride;
+    uint32_t largest = 0;
+    for (int i = (int)threadIdx.x % 32; i < layer.in; i += 32) {
+        const uint32_t bits = ho_e4m3_bits(__bfloat162float(__float2bfloat16(w[i]))) & 0x7fffffffu;
+        largest = bits > largest ? bits : largest;
+    }
+    largest = __reduce_max_sync(0xffffffffu, largest);
+    if (threadIdx.x % 32 == 0) {
+        ((int32_t *)(packed + (size_t)k * p.bytes + p.scale_at))[at] = ho_e4m3_scale(largest);
+    }
+}
+
+static __device__ __forceinline__ float round_weight(float w, int32_t scale)
+{
+    return ho_e4m3_of(__bfloat162float(__float2bfloat16(w)), scale);
+}
+
 /* grid (blocks, lanes); one thread an output word: 8 weights of a fragment, or one float */
 static __global__ void __launch_bounds__(PACK_THREADS)
     pack_policy(const __grid_constant__ ho_policy_net p, const float *__restrict__ parameters,
@@ -106,9 +154,9 @@ static __global__ void __launch_bounds__(PACK_THREADS)
         return;
     }
     const int byte = at * 16;
-    int l = 0;
+    int l = 0, rows = 0; /* of the layers before */
     while (byte >= p.layer[l].matrix + p.layer[l].matrix_bytes) {
-        l++;
+        rows += p.layer[l++].out;
     }
     const ho_policy_layer layer = p.layer[l];
     const float *from = w + layer.weight;
@@ -120,7 +168,13 @@ static __global__ void __launch_bounds__(PACK_THREADS)
     for (int r = 0; r < 4; r++) {
         const int row = tile * 16 + 2 * g + (r & 1), column = step * 16 + 2 * t + (r >> 1) * 8;
         const float *pair = from + (size_t)row * layer.stride + column;
-        fragment[r] = __floats2bfloat162_rn(pair[0], pair[1]);
+        float w0 = pair[0], w1 = pair[1];
+        if (p.fp8) {
+            const int32_t scale = ((const int32_t *)(to + p.scale_at))[rows + row];
+            w0 = round_weight(w0, scale);
+            w1 = round_weight(w1, scale);
+        }
+        fragment[r] = __floats2bfloat162_rn(w0, w1);
     }
     *(uint4 *)(to + byte) = *(const uint4 *)fragment;
 }
@@ -131,6 +185,15 @@ ho_status ho_policy_pack(const ho_policy_net *policy, const float *parameters, i
     const int items = policy->fragment_bytes / 16 +
                       (policy->bias_at + policy->bias_bytes - policy->fragment_bytes) / 4;
     const dim3 grid((unsigned)((items + PACK_THREADS - 1) / PACK_THREADS), (unsigned)lanes);
+    if (policy->fp8) {
+        const int rows = fragment_rows(policy);
+        const dim3 warps((unsigned)((rows + PACK_WARPS - 1) / PACK_WARPS), (unsigned)lanes);
+        scale_rows<<<warps, PACK_THREADS, 0, stream>>>(*policy, parameters, params, packed, first);
+        const ho_status rc = ho_cuda_status(cudaGetLastError(), "scale_rows");
+        if (rc != HO_OK) {
+            return rc;
+        }
+    }
     pack_policy<<<grid, PACK_THREADS, 0, stream>>>(*policy, parameters, params, packed, first);
     return ho_cuda_status(cudaGetLastError(), "pack_policy");
 }

@@ -7,6 +7,8 @@
  * the end: the same bits for every NT, hence for any number of states in a block.
  * Weights lie in shared memory as far as it reaches (policy_plan), else they are read through L2;
  * with HELD the second layer of a 256 x 256 trunk stays in registers over all steps.
+ * fp8: the same products of E4M3 inputs carried as bf16 (kernels/agents/e4m3.h): weights are packed
+ * rounded, states and hidden outputs are rounded as they are written.
  * float32: each thread owns outputs and sums inputs in order.
  * Noisy layers: in float32 whatever the precision, w + sigma * out * in as on the CPU.
  * C51: the last layer's outputs go to `raw`, and from there the atoms' means to the scores. */
@@ -16,6 +18,7 @@
 #include <cuda_bf16.h>
 #include <stdint.h>
 
+#include "kernels/agents/e4m3.h"
 #include "kernels/agents/value.h"
 #include "kernels/cuda/noise.cuh"
 #include "kernels/cuda/policy.h"
@@ -56,6 +59,17 @@ static __device__ __forceinline__ float policy_leaky(float x)
     return x > 0.0f ? x : 0.01f * x;
 }
 
+/* An element of a state or a hidden layer with fp8. */
+typedef struct policy_e4m3 {
+    __nv_bfloat16 carried;
+} policy_e4m3;
+
+/* x rounded to bf16, and on. */
+static __device__ __forceinline__ float policy_round_e4m3(float x)
+{
+    return ho_e4m3_of(__bfloat162float(__float2bfloat16(x)), HO_E4M3_ACTIVATION);
+}
+
 /* ---- bf16 ---- */
 
 /* Registers of the second layer: 2 tiles of 16 outputs a warp, 16 steps. */
@@ -72,14 +86,29 @@ static __device__ __forceinline__ uint4 policy_weight(const uint4 *weights, uint
     return __ldg(weights + word);
 }
 
+static __device__ __forceinline__ void policy_put_pair(__nv_bfloat16 *to, float y0, float y1)
+{
+    *(__nv_bfloat162 *)to = __floats2bfloat162_rn(y0, y1);
+}
+
+static __device__ __forceinline__ void policy_put_pair(policy_e4m3 *to, float y0, float y1)
+{
+    *(__nv_bfloat162 *)to = __floats2bfloat162_rn(policy_round_e4m3(y0), policy_round_e4m3(y1));
+}
+
+static __device__ __forceinline__ void policy_put_pair(float *to, float y0, float y1)
+{
+    to[0] = y0; /* float32 networks take other layers */
+    to[1] = y1;
+}
+
 /* Stores a state's outputs `unit` and `unit + 1`. */
-template <bool FINAL>
+template <typename T, bool FINAL>
 static __device__ __forceinline__ void policy_put(void *out, int state, int unit, float y0,
                                                   float y1, int pitch, int actions)
 {
     if (!FINAL) {
-        *(__nv_bfloat162 *)((__nv_bfloat16 *)out + state * pitch + unit) =
-            __floats2bfloat162_rn(policy_leaky(y0), policy_leaky(y1));
+        policy_put_pair((T *)out + state * pitch + unit, policy_leaky(y0), policy_leaky(y1));
         return;
     }
     float *to = (float *)out + state * pitch + unit;
@@ -92,8 +121,8 @@ static __device__ __forceinline__ void policy_put(void *out, int state, int unit
 }
 
 /* One layer of any size for all states. Tiles warp, warp + 8, ... two at a time.
- * FINAL: floats to `out` (scores), else leaky-ReLU as bf16 to `out` (hidden). */
-template <int NT, bool SHARED, bool FINAL>
+ * FINAL: floats to `out` (scores), else leaky-ReLU as T to `out` (hidden). */
+template <typename T, int NT, bool SHARED, bool FINAL>
 static __device__ __forceinline__ void
 policy_layer(const ho_policy_layer &layer, const uint4 *weights, uint32_t shared, uint32_t in,
              int in_pitch, const float *bias, void *out, int out_pitch, int actions)
@@ -161,7 +190,7 @@ policy_layer(const ho_policy_layer &layer, const uint4 *weights, uint32_t shared
                         const float y0 = acc[j][n][0][c] + acc[j][n][1][c];
                         const float y1 = acc[j][n][0][2 + c] + acc[j][n][1][2 + c];
                         const int state = (n0 + n) * 8 + 2 * t + c, unit = tile[j] * 16 + 2 * g;
-                        policy_put<FINAL>(out, state, unit, y0, y1, out_pitch, actions);
+                        policy_put<T, FINAL>(out, state, unit, y0, y1, out_pitch, actions);
                     }
                 }
             }
@@ -172,7 +201,7 @@ policy_layer(const ho_policy_layer &layer, const uint4 *weights, uint32_t shared
 /* The same layer with everything known: STEPS steps of 16 inputs, TW tiles of every working warp
  * (warps beyond the tiles idle). Unrolled whole, so that loads run ahead of the products; the sums
  * and their order are policy_layer's. Weights: `held`, else in shared memory. */
-template <int NT, int STEPS, int TW, bool HELD, bool FINAL>
+template <typename T, int NT, int STEPS, int TW, bool HELD, bool FINAL>
 static __device__ __forceinline__ void
 policy_layer_fast(int tiles, uint32_t weights, const policy_held &held, uint32_t in, int in_pitch,
                   const float *bias, void *out, int out_pitch, int actions)
@@ -234,9 +263,9 @@ policy_layer_fast(int tiles, uint32_t weights, const policy_held &held, uint32_t
                 for (int c = 0; c < 2; c++) {
                     const float y0 = acc[j][n][0][c] + acc[j][n][1][c];
                     const float y1 = acc[j][n][0][2 + c] + acc[j][n][1][2 + c];
-                    policy_put<FINAL>(out, (n0 + n) * 8 + 2 * t + c,
-                                      (warp + j * POLICY_WARPS) * 16 + 2 * g, y0, y1, out_pitch,
-                                      actions);
+                    policy_put<T, FINAL>(out, (n0 + n) * 8 + 2 * t + c,
+                                         (warp + j * POLICY_WARPS) * 16 + 2 * g, y0, y1, out_pitch,
+                                         actions);
                 }
             }
         }
@@ -301,6 +330,11 @@ static __device__ __forceinline__ float policy_float(__nv_bfloat16 x)
     return __bfloat162float(x);
 }
 
+static __device__ __forceinline__ float policy_float(policy_e4m3 x)
+{
+    return __bfloat162float(x.carried);
+}
+
 static __device__ __forceinline__ void policy_hidden(float *to, float x)
 {
     *to = policy_leaky(x);
@@ -309,6 +343,11 @@ static __device__ __forceinline__ void policy_hidden(float *to, float x)
 static __device__ __forceinline__ void policy_hidden(__nv_bfloat16 *to, float x)
 {
     *to = __float2bfloat16(policy_leaky(x));
+}
+
+static __device__ __forceinline__ void policy_hidden(policy_e4m3 *to, float x)
+{
+    to->carried = __float2bfloat16(policy_round_e4m3(policy_leaky(x)));
 }
 
 /* Layer 2 or 3 of a noisy network; noise NULL: the mean weights. Inputs and hidden outputs of type
@@ -433,7 +472,7 @@ policy_bias(const ho_policy_net &p, const policy_plan &plan, const uint8_t *shar
 }
 
 /* A layer of the reference network when its weights are in shared memory (FAST), else any. */
-template <int NT, bool FINAL, bool FAST, int STEPS, int TW>
+template <typename T, int NT, bool FINAL, bool FAST, int STEPS, int TW>
 static __device__ __forceinline__ void
 policy_layer_bf16(const ho_policy_net &p, const policy_plan &plan, const uint8_t *packed,
                   uint8_t *shared, const policy_held &held, int l, int in, int in_pitch, void *out,
@@ -443,15 +482,15 @@ policy_layer_bf16(const ho_policy_net &p, const policy_plan &plan, const uint8_t
     const uint4 *weights = (const uint4 *)(packed + p.layer[l].matrix);
     const float *bias = policy_bias(p, plan, shared, l);
     if (FAST && plan.resident[l] >= 0) {
-        policy_layer_fast<NT, STEPS, TW, false, FINAL>(p.layer[l].out / 16, at + plan.resident[l],
-                                                       held, at + in, in_pitch, bias, out,
-                                                       out_pitch, p.outputs);
+        policy_layer_fast<T, NT, STEPS, TW, false, FINAL>(
+            p.layer[l].out / 16, at + plan.resident[l], held, at + in, in_pitch, bias, out,
+            out_pitch, p.outputs);
     } else if (!FAST && plan.resident[l] >= 0) {
-        policy_layer<NT, true, FINAL>(p.layer[l], weights, at + plan.resident[l], at + in, in_pitch,
-                                      bias, out, out_pitch, p.outputs);
+        policy_layer<T, NT, true, FINAL>(p.layer[l], weights, at + plan.resident[l], at + in,
+                                         in_pitch, bias, out, out_pitch, p.outputs);
     } else {
-        policy_layer<NT, false, FINAL>(p.layer[l], weights, 0, at + in, in_pitch, bias, out,
-                                       out_pitch, p.outputs);
+        policy_layer<T, NT, false, FINAL>(p.layer[l], weights, 0, at + in, in_pitch, bias, out,
+                                          out_pitch, p.outputs);
     }
 }
 
@@ -484,24 +523,24 @@ policy_scores(const ho_policy_net &p, const policy_plan &plan, const uint8_t *pa
     float *out = distributional ? (float *)(shared + plan.raw) : score;
     const int pitch = plan.hidden_pitch, out_pitch = distributional ? plan.raw_pitch : SCORE_PITCH;
     if (sizeof(T) == 2) {
-        policy_layer_bf16<NT, false, HELD, 4, 2>(p, plan, packed, shared, held, 0, plan.state[now],
-                                                 STATE_PITCH, h0, pitch);
+        policy_layer_bf16<T, NT, false, HELD, 4, 2>(p, plan, packed, shared, held, 0,
+                                                    plan.state[now], STATE_PITCH, h0, pitch);
         policy_sync();
         if (HELD) {
-            policy_layer_fast<NT, 16, 2, true, false>(16, 0, held, shared_address(h0), pitch,
-                                                      policy_bias(p, plan, shared, 1), h1, pitch,
-                                                      p.outputs);
+            policy_layer_fast<T, NT, 16, 2, true, false>(16, 0, held, shared_address(h0), pitch,
+                                                         policy_bias(p, plan, shared, 1), h1, pitch,
+                                                         p.outputs);
         } else {
-            policy_layer_bf16<NT, false, false, 16, 2>(p, plan, packed, shared, held, 1,
-                                                       plan.hidden[0], pitch, h1, pitch);
+            policy_layer_bf16<T, NT, false, false, 16, 2>(p, plan, packed, shared, held, 1,
+                                                          plan.hidden[0], pitch, h1, pitch);
         }
         policy_sync();
         if (!noisy) {
-            policy_layer_bf16<NT, false, HELD, 16, 1>(p, plan, packed, shared, held, 2,
-                                                      plan.hidden[1], pitch, h0, pitch);
+            policy_layer_bf16<T, NT, false, HELD, 16, 1>(p, plan, packed, shared, held, 2,
+                                                         plan.hidden[1], pitch, h0, pitch);
             policy_sync();
-            policy_layer_bf16<NT, true, HELD, 8, 1>(p, plan, packed, shared, held, 3,
-                                                    plan.hidden[0], pitch, out, out_pitch);
+            policy_layer_bf16<T, NT, true, HELD, 8, 1>(p, plan, packed, shared, held, 3,
+                                                       plan.hidden[0], pitch, out, out_pitch);
         }
     } else {
         const float *w[HO_DEVICE_LAYERS];
@@ -590,6 +629,11 @@ static __device__ __forceinline__ void put_column(float *to, float x)
 static __device__ __forceinline__ void put_column(__nv_bfloat16 *to, float x)
 {
     *to = __float2bfloat16(x);
+}
+
+static __device__ __forceinline__ void put_column(policy_e4m3 *to, float x)
+{
+    to->carried = __float2bfloat16(policy_round_e4m3(x));
 }
 
 /* A market row into a state row, by the group's threads. */

@@ -249,6 +249,8 @@ static void every_shape_key_is_alive(void **state)
         SHAPE(ppo_separate, 1, HO_PPO),
         SHAPE(precision, HO_PRECISION_BF16, HO_DQN),
         SHAPE(precision, HO_PRECISION_BF16, HO_PPO),
+        SHAPE(precision, HO_PRECISION_FP8, HO_DQN),
+        SHAPE(precision, HO_PRECISION_FP8, HO_PPO),
     };
     world *w = world_new(WORLD_SIGNAL, 400, 3, WORLD_FEATURES, 1);
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
@@ -302,16 +304,16 @@ static void a_number_outside_its_range_is_refused_by_name(void **state)
     CHECK_OK(ho_agent_config_check(&key, &agent, &err), &err);
 }
 
-static void a_precision_that_no_backend_has_is_refused(void **state)
+static void a_precision_that_does_not_exist_is_refused(void **state)
 {
     (void)state;
     ho_err err;
     ho_cohort *c = NULL;
     world *w = world_new(WORLD_SIGNAL, 400, 3, WORLD_FEATURES, 1);
     ho_cohort_key key = world_key(w, HO_DQN);
-    key.precision = HO_PRECISION_FP8;
-    CHECK_STATUS(ho_cohort_create(w->backend, w->market, &key, 1, &c, &err), HO_EUNSUPPORTED);
-    CHECK_CONTAINS(err.text, "fp8");
+    key.precision = HO_PRECISION_FP8 + 1;
+    CHECK_STATUS(ho_cohort_create(w->backend, w->market, &key, 1, &c, &err), HO_EINVAL);
+    CHECK_CONTAINS(err.text, "precision");
     assert_null(c);
     world_free(&w);
 }
@@ -322,7 +324,7 @@ int main(void)
         cmocka_unit_test(every_number_of_an_agent_is_alive),
         cmocka_unit_test(no_number_of_an_agent_is_left_out),
         cmocka_unit_test(every_shape_key_is_alive),
-        cmocka_unit_test(a_precision_that_no_backend_has_is_refused),
+        cmocka_unit_test(a_precision_that_does_not_exist_is_refused),
         cmocka_unit_test(a_number_outside_its_range_is_refused_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

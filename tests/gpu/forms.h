@@ -10,6 +10,7 @@ typedef struct form {
     const char *name;
     int plain; /* neither dueling nor double */
     int branching, noisy, atoms, replay, exposure5, bf16;
+    int fp8;    /* with bf16: acts in fp8 */
     int n_step; /* 0: the default */
     int mse;
     double count_bonus;
@@ -53,6 +54,10 @@ static const form forms[] = {
      .replay = HO_REPLAY_PER_RANK,
      .bf16 = 1,
      .sample = 1},
+    {.name = "fp8", .bf16 = 1, .fp8 = 1, .sample = 1},
+    {.name = "fp8 noisy per", .noisy = 1, .replay = HO_REPLAY_PER, .bf16 = 1, .fp8 = 1},
+    {.name = "fp8 branching c51", .atoms = 51, .branching = 1, .bf16 = 1, .fp8 = 1},
+    {.name = "fp8 fused", .bf16 = 1, .fp8 = 1, .reference = 1},
     {.name = "uniform fused", .bf16 = 1, .reference = 1},
     {.name = "per fused", .replay = HO_REPLAY_PER, .bf16 = 1, .reference = 1},
     {.name = "per_rank fused", .replay = HO_REPLAY_PER_RANK, .bf16 = 1, .reference = 1},
@@ -70,6 +75,7 @@ static const form ppo_forms[] = {
      .separate = 1,
      .curiosity = 1,
      .sample = 1},
+    {.name = "ppo fp8", .ppo = 1, .bf16 = 1, .fp8 = 1, .sample = 1},
     {.name = "ppo factored separate bf16", .ppo = 1, .branching = 1, .separate = 1, .bf16 = 1},
 };
 enum { PPO_FORMS = sizeof ppo_forms / sizeof ppo_forms[0], ALL_FORMS = FORMS + PPO_FORMS };
@@ -90,7 +96,7 @@ static inline void form_key(const form *f, ho_cohort_key *key)
     key->atoms = f->atoms;
     key->replay = f->replay;
     key->action_set = f->exposure5 ? HO_ACTIONS_EXPOSURE5 : HO_ACTIONS_FULL45;
-    key->precision = f->bf16 ? HO_PRECISION_BF16 : HO_PRECISION_F32;
+    key->precision = f->fp8 ? HO_PRECISION_FP8 : f->bf16 ? HO_PRECISION_BF16 : HO_PRECISION_F32;
     if (f->reference) {
         key->hidden1 = key->hidden2 = 256;
         key->head = 128;

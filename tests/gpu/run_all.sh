@@ -44,7 +44,7 @@ step test_gpu_parity "$bin/test_gpu_parity"
 step test_gpu_ppo "$bin/test_gpu_ppo"
 step test_gpu_curiosity "$bin/test_gpu_curiosity"
 step test_gpu_lanes "$bin/test_gpu_lanes"
-for test in forms form_lanes pool priority; do
+for test in forms form_lanes pool priority fp8; do
     step "test_gpu_$test" "$bin/test_gpu_$test"
 done
 [ "$fast" = 0 ] || export HYPEROPT_TEST_TRIALS=${HYPEROPT_TEST_TRIALS:-200}
@@ -66,6 +66,8 @@ if command -v compute-sanitizer >/dev/null; then
             "$bin/test_gpu_form_lanes" 'a_short_run*'
         step "sanitizer_${tool}_ppo" compute-sanitizer --tool "$tool" --error-exitcode 99 \
             "$bin/test_gpu_ppo" 'a_short_run*'
+        step "sanitizer_${tool}_fp8" compute-sanitizer --tool "$tool" --error-exitcode 99 \
+            "$bin/test_gpu_fp8" 'a_short_run*'
         [ "$fast" = 0 ] || continue
         timeout "${SANITIZER_LIMIT:-1800}" compute-sanitizer --tool "$tool" --error-exitcode 99 \
             "$bin/test_gpu_lanes" 'a_short_run*' >"$out/sanitizer_${tool}_fused.log" 2>&1

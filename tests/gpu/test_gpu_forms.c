@@ -130,8 +130,8 @@ static void a_greedy_backtest_agrees_with_the_cpu(void **state)
     (void)state;
     for (int i = 0; i < FORMS; i++) {
         const form *f = &forms[i];
-        if (form_skipped(f)) {
-            continue;
+        if (form_skipped(f) || (f->noisy && f->fp8)) {
+            continue; /* the latter learned from other steps than a float32 lane takes */
         }
         ho_err err;
         ho_epoch_stat cpu, gpu;
