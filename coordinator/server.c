@@ -378,6 +378,7 @@ static void read_messages(ho_server *s)
 static bool tend_clients(ho_server *s, int64_t now_ns)
 {
     bool busy = false;
+    ho_server_share_window(s);
     for (int i = 0; i < s->clients; i++) {
         ho_client *client = s->client[i];
         if (client->worker >= 0 && now_ns - client->pinged_ns >= s->options.ping_ns) {

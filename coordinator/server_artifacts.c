@@ -90,10 +90,12 @@ void ho_server_take_chunk(ho_server *s, ho_client *client, const ho_message *m, 
         ho_artifacts_chunk(s->artifacts, m->trial, m->attempt, &m->chunk, ho_clock_unix_ns(), &err);
     if (rc == HO_EPROTO) {
         ho_server_offence(s, &client->peer, err.text, now_ns);
-    } else if (rc == HO_OK && m->chunk.offset + m->chunk.count == m->chunk.total) {
+    } else if (rc == HO_OK) {
         ho_lost **at = find(s, m);
-        if (*at) {
+        if (*at && m->chunk.offset + m->chunk.count == m->chunk.total) {
             remove_at(at);
+        } else if (*at && (*at)->asked_ns > 0) {
+            (*at)->asked_ns = now_ns; /* it comes, over a slow line perhaps */
         }
     } else if (rc != HO_OK && rc != HO_EAGAIN) {
         note_lost(s, client, m, err.text);

@@ -348,6 +348,11 @@ static void handle_want(ho_server *s, ho_client *client, const ho_msg_want *m, i
         ho_server_offence(s, &client->peer, "it wants a file that the study does not have", now_ns);
         return;
     }
+    if (ho_server_is_sending(client, m->sha256)) {
+        ho_log(HO_LOG_DEBUG, "server", "file wanted again while it is sent worker=%s offset=%llu",
+               ho_server_client_name(client), (unsigned long long)m->offset);
+        return;
+    }
     t.total = setup->file[file].size;
     memcpy(t.sha256, setup->file[file].sha256, sizeof t.sha256);
     t.fd = open(setup->file[file].path, O_RDONLY | O_CLOEXEC);
@@ -359,6 +364,14 @@ static void handle_want(ho_server *s, ho_client *client, const ho_msg_want *m, i
     ho_log(HO_LOG_INFO, "server", "file wanted worker=%s sha256=%.12s offset=%llu",
            ho_server_client_name(client), t.sha256, (unsigned long long)t.offset);
     ho_server_send_file(client, &t);
+}
+
+/* What came is written, or is of no use: the next may come. */
+static void say_got(ho_server *s, ho_client *client, uint64_t ticket)
+{
+    ho_message got = ho_message_make(HO_MSG_GOT);
+    got.got.ticket = ticket;
+    ho_server_send(s, client, &got);
 }
 
 void ho_server_handle(ho_server *s, const ho_peer *from, ho_message *m, int64_t now_ns)
@@ -408,6 +421,10 @@ void ho_server_handle(ho_server *s, const ho_peer *from, ho_message *m, int64_t 
         break;
     case HO_MSG_CHUNK:
         ho_server_take_chunk(s, client, m, now_ns);
+        say_got(s, client, m->chunk.ticket);
+        break;
+    case HO_MSG_GOT:
+        (void)ho_flow_got(&client->flow, m->got.ticket);
         break;
     case HO_MSG_BYE:
         (void)snprintf(s->last_bye, sizeof s->last_bye, "%s", m->bye.reason);

@@ -6,6 +6,7 @@
 #include "coordinator/artifacts.h"
 #include "coordinator/rounds.h"
 #include "coordinator/server.h"
+#include "study/flow.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -15,7 +16,7 @@ enum {
     HO_OFFENCES_MAX = 20,      /* then a peer is refused for good */
     HO_PEERS_UNGREETED = 4096, /* connections without a hello that are remembered */
     HO_PENDING_MAX = 20000,    /* messages kept for a peer whose queue is full */
-    HO_TRANSFER_BURST = 4,     /* chunks sent to one peer in one round */
+    HO_CHUNKS_UNDER_WAY = 512, /* to all peers together (256 MB), but at least one to each */
 };
 
 /* A message that could not be sent at once. */
@@ -52,6 +53,7 @@ typedef struct ho_client {
     ho_pending *first, *last;
     int pending;
     ho_transfer *transfer; /* the first is under way, the others wait */
+    ho_flow flow;          /* chunks that it has not answered */
 } ho_client;
 
 struct ho_server {
@@ -62,6 +64,7 @@ struct ho_server {
     ho_rounds *rounds;  /* of raced trials that are unfinished */
     ho_client **client; /* [clients] */
     int clients, client_room;
+    int window;       /* chunks that one peer may have under way */
     int64_t sequence; /* of pings */
     int64_t lost;     /* workers given up */
     int interrupts;   /* signals so far */
@@ -86,6 +89,11 @@ void ho_server_send(ho_server *s, ho_client *client, ho_message *message);
 bool ho_server_send_kept(ho_server *s, ho_client *client);
 /* Queues a file for the client; takes the descriptor. A data file replaces the one under way. */
 void ho_server_send_file(ho_client *client, const ho_transfer *file);
+/* Parts of this data file are queued, or chunks are under way: a connection loses nothing, so what
+ * the client asks for again is on its way to it. */
+bool ho_server_is_sending(const ho_client *client, const char *sha256);
+/* How many chunks a peer may have under way, by the number of peers that take some. */
+void ho_server_share_window(ho_server *s);
 /* Removes clients that are gone. */
 void ho_server_sweep(ho_server *s);
 void ho_server_client_free(ho_client *client);

@@ -190,6 +190,7 @@ static ho_status send_part(ho_server *s, ho_client *client)
     memcpy(message.chunk.sha256, t->sha256, sizeof message.chunk.sha256);
     message.chunk.offset = t->offset;
     message.chunk.total = t->total;
+    message.chunk.ticket = ho_flow_ticket();
     message.chunk.bytes = (uint8_t *)malloc(HO_WIRE_CHUNK);
     ssize_t n = message.chunk.bytes
                     ? pread(t->fd, message.chunk.bytes, HO_WIRE_CHUNK, (off_t)t->offset)
@@ -204,6 +205,7 @@ static ho_status send_part(ho_server *s, ho_client *client)
     message.chunk.count = (size_t)n;
     rc = ho_hub_send(s->options.hub, &client->peer, &message, NULL);
     if (rc == HO_OK) {
+        ho_flow_sent(&client->flow, message.chunk.ticket);
         t->offset += (uint64_t)n;
         if (t->offset >= t->total) {
             ho_log(HO_LOG_INFO, "server", "file sent worker=%s sha256=%.12s bytes=%llu",
@@ -232,8 +234,26 @@ bool ho_server_send_kept(ho_server *s, ho_client *client)
         ho_message_clear(&pending->message);
         free(pending);
     }
-    for (int i = 0; i < HO_TRANSFER_BURST && client->transfer && rc == HO_OK; i++) {
+    while (client->transfer && rc == HO_OK && ho_flow_is_open(&client->flow, s->window)) {
         rc = send_part(s, client);
     }
-    return client->transfer != NULL;
+    return client->transfer && rc == HO_EAGAIN; /* else `got` wakes us */
+}
+
+void ho_server_share_window(ho_server *s)
+{
+    int busy = 0;
+    for (int i = 0; i < s->clients; i++) {
+        busy += s->client[i]->transfer || s->client[i]->flow.count > 0;
+    }
+    s->window = busy > HO_CHUNKS_UNDER_WAY ? 1 : HO_CHUNKS_UNDER_WAY / (busy > 0 ? busy : 1);
+}
+
+bool ho_server_is_sending(const ho_client *client, const char *sha256)
+{
+    const ho_transfer *t = client->transfer;
+    while (t && (t->kind != HO_CHUNK_DATA || strcmp(t->sha256, sha256) != 0)) {
+        t = t->next;
+    }
+    return t || client->flow.count > 0;
 }

@@ -203,8 +203,12 @@ TABLE(done);
 static const ho_field chunk_rows[] = {
     INT(ho_msg_chunk, kind, 0, HO_CHUNK_ARTIFACT), TEXT(ho_msg_chunk, name),
     HASH(ho_msg_chunk, sha256), U64(ho_msg_chunk, offset), U64(ho_msg_chunk, total),
+    U64(ho_msg_chunk, ticket),
 };
 TABLE(chunk);
+
+static const ho_field got_rows[] = {U64(ho_msg_got, ticket)};
+TABLE(got);
 
 static const ho_field file_rows[] = {
     HASH(ho_data_file, sha256), U64(ho_data_file, size), TEXT(ho_data_file, path),
@@ -270,7 +274,7 @@ static const struct {
     [HO_MSG_BYE] = {&bye_table, false},           [HO_MSG_DONE] = {&done_table, false},
     [HO_MSG_CHUNK] = {&chunk_table, true},        [HO_MSG_STUDY] = {&study_table, false},
     [HO_MSG_TRIALS] = {&trials_table, false},     [HO_MSG_PRUNE] = {&no_table, true},
-    [HO_MSG_PAUSE] = {&pause_table, true},
+    [HO_MSG_PAUSE] = {&pause_table, true},        [HO_MSG_GOT] = {&got_table, false},
     [HO_MSG_ACK] = {&no_table, true},             [HO_MSG_KEEP] = {&no_table, true},
     [HO_MSG_DROP] = {&no_table, true},            [HO_MSG_FETCH] = {&fetch_table, true},
     [HO_MSG_JOB] = {&job_table, false},           [HO_MSG_PING] = {&ping_table, false},

@@ -25,7 +25,7 @@ extern "C" {
 #endif
 
 enum {
-    HO_WIRE_VERSION = 1,
+    HO_WIRE_VERSION = 2,
     HO_WIRE_FRAME_MAX = 1 << 20, /* bytes of a frame */
     HO_WIRE_FRAMES_MAX = 256,    /* frames of a message */
     HO_WIRE_CHUNK = 512 << 10,   /* payload of a chunk, at most */
@@ -56,6 +56,7 @@ enum {
     X(BYE, "bye", W)                                                                               \
     X(DONE, "done", W)                                                                             \
     X(CHUNK, "chunk", B)                                                                           \
+    X(GOT, "got", B)                                                                               \
     X(STUDY, "study", C)                                                                           \
     X(TRIALS, "trials", C)                                                                         \
     X(PRUNE, "prune", C)                                                                           \
@@ -246,9 +247,15 @@ typedef struct ho_msg_chunk {
     char name[HO_WIRE_NAME]; /* "fold-3-seed-0.safetensors": no folder, no leading dot; "" */
     char sha256[65];         /* of the whole file */
     uint64_t offset, total;
-    size_t count; /* bytes here, at most HO_WIRE_CHUNK */
+    uint64_t ticket; /* sent back by `got`; see flow.h */
+    size_t count;    /* bytes here, at most HO_WIRE_CHUNK */
     uint8_t *bytes;
 } ho_msg_chunk;
+
+/* The chunk with this ticket was taken. */
+typedef struct ho_msg_got {
+    uint64_t ticket;
+} ho_msg_got;
 
 /* ---- coordinator to worker ------------------------------------------------------------------ */
 
@@ -325,6 +332,7 @@ typedef struct ho_message {
         ho_msg_bye bye;
         ho_msg_done done;
         ho_msg_chunk chunk;
+        ho_msg_got got;
         ho_msg_study study;
         ho_msg_trials trials;
         ho_msg_pause pause;

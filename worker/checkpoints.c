@@ -154,6 +154,9 @@ static void forget_gone(ho_checkpoints *c, const ho_pool *pool)
 void ho_checkpoints_send_due(ho_checkpoints *c, ho_pool *pool, ho_link *link)
 {
     bool any = false;
+    if (ho_link_saving(link)) {
+        return; /* a slow line: the next ones would pile up behind those that wait for it */
+    }
     for (int i = 0; i < c->saved_count; i++) {
         if (c->saved[i].due) {
             c->saved[i].due = false;

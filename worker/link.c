@@ -193,8 +193,12 @@ ho_status ho_link_send(ho_link *link, const ho_message *message, ho_err *err)
     if (!letter) {
         return ho_err_set(err, HO_ENOMEM, "out of memory for a message");
     }
-    letter->label = ho_outbox_label_of(message);
-    letter->bytes = ho_link_encode(message, err);
+    ho_message stamped = *message; /* what it owns is the caller's */
+    if (message->type == HO_MSG_CHUNK) {
+        stamped.chunk.ticket = ho_flow_ticket();
+    }
+    letter->label = ho_outbox_label_of(&stamped);
+    letter->bytes = ho_link_encode(&stamped, err);
     if (!letter->bytes) {
         free(letter);
         return err ? err->code : HO_EINVAL;
@@ -204,6 +208,7 @@ ho_status ho_link_send(ho_link *link, const ho_message *message, ho_err *err)
     link->letters_tail = &letter->next;
     link->idle = false;
     link->settled = false;
+    link->saving = link->saving || (message->type == HO_MSG_CHUNK && !letter->label.keep);
     pthread_mutex_unlock(&link->lock);
     zstr_send(link->actor, "letters");
     return HO_OK;
@@ -267,12 +272,24 @@ void ho_link_set_load(ho_link *link, const ho_link_load *load)
     pthread_mutex_unlock(&link->lock);
 }
 
+bool ho_link_saving(ho_link *link)
+{
+    pthread_mutex_lock(&link->lock);
+    bool saving = link->saving;
+    pthread_mutex_unlock(&link->lock);
+    return saving;
+}
+
 bool ho_link_flush(ho_link *link, int timeout_ms)
 {
-    int64_t until = ho_link_now_ms() + timeout_ms;
+    int64_t until = ho_link_now_ms() + timeout_ms, moved = -1;
     for (;;) {
         pthread_mutex_lock(&link->lock);
         bool done = link->idle && !link->letters && link->joined;
+        if (link->moved != moved) {
+            moved = link->moved;
+            until = ho_link_now_ms() + timeout_ms;
+        }
         pthread_mutex_unlock(&link->lock);
         if (done || ho_link_now_ms() >= until) {
             return done;

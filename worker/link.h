@@ -45,13 +45,16 @@ ho_status ho_link_create(ho_link **out, const ho_link_options *options, ho_err *
 /* Stops the thread; what the socket has taken is given some seconds to leave. */
 void ho_link_destroy(ho_link **link);
 
-/* Hands a message over; does not block. `ready`, `want` and checkpoint chunks are dropped while the
- * coordinator is away: they are stale by its return. HO_EINVAL: it cannot be encoded. */
+/* Hands a message over; does not block. `ready`, `want`, `got` and checkpoint chunks are dropped
+ * while the coordinator is away: they are stale by its return. A chunk is given its ticket here,
+ * and leaves when the window (study/flow.h) is open. HO_EINVAL: it cannot be encoded. */
 ho_status ho_link_send(ho_link *link, const ho_message *message, ho_err *err);
 
 /* Takes the next message: study (again after every reconnect), trials, prune, pause, drop, fetch of
  * a checkpoint, job, chunk, stop, refuse. timeout_ms 0 only looks. false: none. *out is the
- * caller's to clear. */
+ * caller's to clear. The link has answered the chunks of a checkpoint, which is put together in
+ * memory while an epoch may run; a chunk of a data file is the caller's to answer with `got` once
+ * it is written, so that a slow disk slows the sender. */
 bool ho_link_receive(ho_link *link, int timeout_ms, ho_message *out);
 
 /* A study came over this connection, which still stands. */
@@ -61,7 +64,11 @@ void ho_link_set_load(ho_link *link, const ho_link_load *load);
 /* No trial is held: every result and failure was acked. */
 bool ho_link_settled(ho_link *link);
 
-/* Waits until all that was handed over is on its way, at most timeout_ms. */
+/* Parts of a checkpoint that was handed over wait for the line. */
+bool ho_link_saving(ho_link *link);
+
+/* Waits until all that was handed over is on its way and all chunks have arrived; gives up after
+ * timeout_ms in which nothing moves. */
 bool ho_link_flush(ho_link *link, int timeout_ms);
 
 #ifdef __cplusplus

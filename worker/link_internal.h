@@ -9,6 +9,7 @@
 
 #include <czmq.h>
 
+#include "study/flow.h"
 #include "worker/link.h"
 #include "worker/outbox.h"
 
@@ -46,8 +47,10 @@ struct ho_link {
     ho_letter *letters, **letters_tail;
     ho_link_load load;
     bool joined;
-    bool idle;    /* everything handed over was sent */
-    bool settled; /* no trial is held */
+    bool idle;     /* everything handed over was sent, and every chunk has arrived */
+    bool settled;  /* no trial is held */
+    bool saving;   /* parts of a checkpoint are not sent */
+    int64_t moved; /* messages sent and chunks that have arrived, ever */
     /* the I/O thread's own */
     char *endpoint;
     zcert_t *cert;
@@ -57,6 +60,7 @@ struct ho_link {
     void (*abandon)(const char *reason);
     double interval_s, timeout_s;
     ho_outbox *outbox;
+    ho_flow flow; /* chunks under way on this connection */
     zsock_t *socket, *monitor;
     ho_link_state state;
     int64_t heard_ms, greeted_ms, connect_at_ms, stop_by_ms;

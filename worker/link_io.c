@@ -80,6 +80,7 @@ static void disconnect(ho_link *link, const char *why)
     link->backoff_ms =
         2 * link->backoff_ms < BACKOFF_MAX_MS ? 2 * link->backoff_ms : BACKOFF_MAX_MS;
     ho_outbox_rewind(link->outbox);
+    link->flow = (ho_flow){0};
     set_joined(link, false);
     ho_log(was_joined ? HO_LOG_WARN : HO_LOG_DEBUG, "link", "disconnected reason=\"%s\" held=%d",
            why, ho_outbox_held_count(link->outbox));
@@ -202,6 +203,28 @@ static void answer_ping(ho_link *link, int64_t sequence)
     }
 }
 
+/* Says that a chunk of the coordinator's was taken. */
+static void answer_chunk(ho_link *link, uint64_t ticket)
+{
+    ho_err err = {0};
+    ho_message got = ho_message_make(HO_MSG_GOT);
+    got.got.ticket = ticket;
+    zmsg_t *bytes = ho_link_encode(&got, &err);
+    if (bytes) {
+        (void)send_copy(link, bytes); /* fails only with the connection, and the window with it */
+        zmsg_destroy(&bytes);
+    }
+}
+
+static void take_got(ho_link *link, uint64_t ticket)
+{
+    if (ho_flow_got(&link->flow, ticket)) {
+        pthread_mutex_lock(&link->lock);
+        link->moved++;
+        pthread_mutex_unlock(&link->lock);
+    }
+}
+
 static void join(ho_link *link)
 {
     link->state = HO_LINK_JOINED;
@@ -279,6 +302,15 @@ static void take(ho_link *link, ho_message *message)
         break;
     case HO_MSG_KEEP:
         break; /* nothing changes */
+    case HO_MSG_GOT:
+        take_got(link, message->got.ticket);
+        break;
+    case HO_MSG_CHUNK:
+        if (message->chunk.kind == HO_CHUNK_CHECKPOINT) {
+            answer_chunk(link, message->chunk.ticket);
+        }
+        deliver(link, message);
+        return;
     case HO_MSG_STOP:
         if (message->stop.mode == HO_STOP_NOW && link->stop_by_ms == 0) {
             link->stop_by_ms = ho_link_now_ms() + STOP_NOW_MS;
@@ -299,7 +331,7 @@ static void take(ho_link *link, ho_message *message)
         deliver(link, message);
         return;
     default:
-        deliver(link, message); /* pause, chunk */
+        deliver(link, message); /* pause */
         return;
     }
     ho_message_clear(message);
@@ -352,20 +384,35 @@ static void read_socket(ho_link *link)
 
 /* ---- the loop ------------------------------------------------------------------------------ */
 
-static void pump(ho_link *link)
+/* Sends what there is to say, chunks only while the window is open. true: the socket is full. */
+static bool pump(ho_link *link)
 {
     zmsg_t *bytes = NULL;
-    while (link->socket && link->state == HO_LINK_JOINED &&
+    bool full = false;
+    int64_t sent = 0;
+    while (!full && link->socket && link->state == HO_LINK_JOINED &&
            (bytes = ho_outbox_next(link->outbox))) {
-        if (!send_copy(link, bytes)) {
-            break;
+        uint64_t ticket = ho_outbox_next_ticket(link->outbox);
+        if (ticket != 0 && !ho_flow_is_open(&link->flow, HO_FLOW_CHUNKS)) {
+            break; /* `got` opens it */
         }
-        ho_outbox_sent(link->outbox);
+        full = !send_copy(link, bytes);
+        if (!full) {
+            if (ticket != 0) {
+                ho_flow_sent(&link->flow, ticket);
+            }
+            ho_outbox_sent(link->outbox);
+            sent++;
+        }
     }
+    bool under_way = link->flow.count > 0;
     pthread_mutex_lock(&link->lock);
-    link->idle = !link->letters && ho_outbox_idle(link->outbox);
+    link->moved += sent;
+    link->idle = !link->letters && ho_outbox_idle(link->outbox) && !under_way;
     link->settled = link->idle && ho_outbox_held_count(link->outbox) == 0;
+    link->saving = (link->letters && link->saving) || ho_outbox_checkpoint_parts(link->outbox) > 0;
     pthread_mutex_unlock(&link->lock);
+    return full;
 }
 
 /* Silence, the parent, a `stop now` that nobody obeys, the next connection. */
@@ -408,14 +455,14 @@ void ho_link_io(zsock_t *pipe, void *argument)
     for (bool alive = true; alive;) {
         look_at_clock(link);
         collect_letters(link);
-        pump(link);
+        bool full = pump(link);
         zmq_pollitem_t item[3] = {{.socket = zsock_resolve(pipe), .events = ZMQ_POLLIN}};
         int items = 1;
         if (link->socket) {
             item[1] =
                 (zmq_pollitem_t){.socket = zsock_resolve(link->monitor), .events = ZMQ_POLLIN};
             item[2] = (zmq_pollitem_t){.socket = zsock_resolve(link->socket), .events = ZMQ_POLLIN};
-            if (link->state == HO_LINK_JOINED && !ho_outbox_idle(link->outbox)) {
+            if (full) {
                 item[2].events |= ZMQ_POLLOUT;
             }
             items = 3;
@@ -438,7 +485,7 @@ void ho_link_io(zsock_t *pipe, void *argument)
         }
     }
     collect_letters(link);
-    pump(link);
+    (void)pump(link);
     if (link->socket) {
         zsock_set_linger(link->socket, LINGER_MS);
     }

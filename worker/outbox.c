@@ -22,6 +22,7 @@ struct ho_outbox {
     int held_count, held_room;
     ho_held_trial gone[GONE]; /* the last trials forgotten, in a ring */
     unsigned gone_count;
+    int checkpoint_parts; /* items that are chunks and not kept */
 };
 
 ho_outbox *ho_outbox_create(void)
@@ -31,6 +32,11 @@ ho_outbox *ho_outbox_create(void)
         outbox->tail = &outbox->head;
     }
     return outbox;
+}
+
+static bool is_checkpoint_part(const ho_outbox_label *label)
+{
+    return label->type == HO_MSG_CHUNK && !label->keep;
 }
 
 /* Unlinks the item at *link. */
@@ -44,6 +50,7 @@ static void remove_item(ho_outbox *outbox, struct item **link)
         outbox->tail = link;
     }
     *link = item->next;
+    outbox->checkpoint_parts -= is_checkpoint_part(&item->label);
     zmsg_destroy(&item->bytes);
     free(item);
 }
@@ -75,6 +82,7 @@ ho_outbox_label ho_outbox_label_of(const ho_message *m)
         break;
     case HO_MSG_CHUNK:
         label.keep = m->chunk.kind == HO_CHUNK_ARTIFACT;
+        label.ticket = m->chunk.ticket;
         break;
     case HO_MSG_BASELINE:
     case HO_MSG_DONE:
@@ -115,6 +123,7 @@ void ho_outbox_add(ho_outbox *outbox, const ho_outbox_label *label, zmsg_t **byt
     item->label = *label;
     item->bytes = *bytes;
     *bytes = NULL;
+    outbox->checkpoint_parts += is_checkpoint_part(label);
     *outbox->tail = item;
     outbox->tail = &item->next;
     if (!outbox->unsent) {
@@ -125,6 +134,11 @@ void ho_outbox_add(ho_outbox *outbox, const ho_outbox_label *label, zmsg_t **byt
 zmsg_t *ho_outbox_next(ho_outbox *outbox)
 {
     return outbox->unsent ? outbox->unsent->bytes : NULL;
+}
+
+uint64_t ho_outbox_next_ticket(const ho_outbox *outbox)
+{
+    return outbox->unsent ? outbox->unsent->label.ticket : 0;
 }
 
 void ho_outbox_sent(ho_outbox *outbox)
@@ -191,6 +205,11 @@ void ho_outbox_again(ho_outbox *outbox, int64_t trial, int32_t attempt)
 bool ho_outbox_idle(const ho_outbox *outbox)
 {
     return outbox->unsent == NULL;
+}
+
+int ho_outbox_checkpoint_parts(const ho_outbox *outbox)
+{
+    return outbox->checkpoint_parts;
 }
 
 bool ho_outbox_hold(ho_outbox *outbox, int64_t trial, int32_t attempt)

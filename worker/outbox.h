@@ -25,9 +25,10 @@ typedef struct ho_outbox_label {
     ho_message_type type;
     int64_t trial;
     int32_t attempt;
-    int32_t epoch; /* of a report, else 0 */
-    bool keep;     /* until its trial is forgotten */
-    bool lasting;  /* not kept, but a rewind does not drop it */
+    int32_t epoch;   /* of a report, else 0 */
+    uint64_t ticket; /* of a chunk, else 0 */
+    bool keep;       /* until its trial is forgotten */
+    bool lasting;    /* not kept, but a rewind does not drop it */
 } ho_outbox_label;
 
 /* The label of a message by the protocol's rules. */
@@ -39,6 +40,8 @@ void ho_outbox_add(ho_outbox *outbox, const ho_outbox_label *label, zmsg_t **byt
 
 /* The next item to send, borrowed; NULL: none. ho_outbox_sent tells that it is on its way. */
 zmsg_t *ho_outbox_next(ho_outbox *outbox);
+/* Its ticket if it is a chunk, else 0. */
+uint64_t ho_outbox_next_ticket(const ho_outbox *outbox);
 void ho_outbox_sent(ho_outbox *outbox);
 
 /* The connection was lost: every kept item is unsent again. */
@@ -46,6 +49,8 @@ void ho_outbox_rewind(ho_outbox *outbox);
 /* Artifacts, result and failure of this trial are unsent again and leave last, in their order. */
 void ho_outbox_again(ho_outbox *outbox, int64_t trial, int32_t attempt);
 bool ho_outbox_idle(const ho_outbox *outbox); /* nothing to send */
+/* Parts of checkpoints that are not sent. */
+int ho_outbox_checkpoint_parts(const ho_outbox *outbox);
 
 /* false: it is held, or was forgotten lately, with this or a newer attempt: a repeated or stale
  * order. */

@@ -8,8 +8,8 @@
 #include "worker/session_internal.h"
 
 enum {
-    WANT_AGAIN_MS = 5000, /* a chunk that does not come is asked for again; later twice as late, */
-    WANT_AGAIN_MAX_MS = 80000, /* since what was asked for may be on its way over a slow line */
+    WANT_AGAIN_MS = 5000, /* data that does not come is asked for again, in case the coordinator */
+    WANT_AGAIN_MAX_MS = 80000, /* could not read it; twice as late each time */
     RESUME_MS = 60000,         /* patience with a checkpoint that is on its way */
     GATE_MS = 5000,            /* an incomplete population waits this long for more members */
 };
@@ -454,24 +454,40 @@ void ho_session_take_study(ho_session *session, ho_message *message)
     }
 }
 
-void ho_session_take_chunk(ho_session *session, const ho_message *message)
+/* What came is written, or is of no use: the next may come. */
+static void say_got(ho_session *session, uint64_t ticket)
 {
     ho_err err = {0};
-    bool next = false;
-    if (message->chunk.kind == HO_CHUNK_CHECKPOINT && session->pool) {
-        ho_checkpoints_chunk(session->checkpoints, message);
-        return;
+    ho_message got = ho_message_make(HO_MSG_GOT);
+    got.got.ticket = ticket;
+    if (ho_link_send(session->link, &got, &err) != HO_OK) {
+        complain("got", &err);
     }
-    if (message->chunk.kind != HO_CHUNK_DATA || !session->loaded || session->pool) {
-        return;
-    }
-    session->want_pause_ms = WANT_AGAIN_MS; /* the line is alive */
-    session->want_at_ms = ho_session_now_ms() + WANT_AGAIN_MS;
+}
+
+static void take_data(ho_session *session, const ho_msg_chunk *chunk)
+{
+    ho_err err = {0};
+    bool next = false, wanted = session->loaded && !session->pool;
     ho_status rc =
-        ho_loaded_study_chunk(session->loaded, session->cache, &message->chunk, &next, &err);
+        wanted ? ho_loaded_study_chunk(session->loaded, session->cache, chunk, &next, &err) : HO_OK;
+    say_got(session, chunk->ticket); /* before what is wanted next, which would be taken for a
+                                      * repetition while chunks are under way */
     if (rc != HO_OK) {
         refuse_study(session, rc, &err);
     } else if (next) {
         find_data(session);
+    } else if (wanted) {
+        session->want_pause_ms = WANT_AGAIN_MS; /* the line is alive */
+        session->want_at_ms = ho_session_now_ms() + WANT_AGAIN_MS;
+    }
+}
+
+void ho_session_take_chunk(ho_session *session, const ho_message *message)
+{
+    if (message->chunk.kind == HO_CHUNK_DATA) {
+        take_data(session, &message->chunk);
+    } else if (message->chunk.kind == HO_CHUNK_CHECKPOINT && session->pool) {
+        ho_checkpoints_chunk(session->checkpoints, message);
     }
 }

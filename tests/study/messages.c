@@ -169,6 +169,9 @@ static void fill_texts(ho_message *m)
         (void)snprintf(m->job.command, sizeof m->job.command, "evaluate");
         m->job.body = strdup("{\"trial\": 3}");
         break;
+    case HO_MSG_GOT:
+        m->got.ticket = UINT64_C(1) << 63;
+        break;
     case HO_MSG_PING:
         m->ping.sequence = 9;
         break;
@@ -213,6 +216,7 @@ static void fill_bulk(ho_message *m, int variant)
         m->chunk.total = 100;
         m->chunk.count = variant == 1 ? 0 : 50;
         m->chunk.offset = 50;
+        m->chunk.ticket = UINT64_MAX;
         m->chunk.bytes = (uint8_t *)calloc(51, 1);
         break;
     default:

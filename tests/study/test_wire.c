@@ -133,7 +133,7 @@ static ho_status decode(const char *json, ho_message *out, ho_err *err)
 static void hostile_messages_are_refused_with_a_reason(void **state)
 {
     (void)state;
-#define HEAD "{\"v\":1,\"type\":"
+#define HEAD "{\"v\":2,\"type\":"
     static const struct {
         const char *json, *part;
     } cases[] = {
@@ -143,10 +143,17 @@ static void hostile_messages_are_refused_with_a_reason(void **state)
         {"{} x", "no JSON object"},
         {"{}{}", "no JSON object"},
         {"{}", "no version or type"},
-        {"{\"v\":1}", "no version or type"},
+        {"{\"v\":2}", "no version or type"},
         {"{\"v\":\"1\",\"type\":\"ping\"}", "no version or type"},
-        {"{\"v\":2,\"type\":\"ping\",\"sequence\":\"1\"}",
-         "the peer speaks protocol version 2, this program 1"},
+        {"{\"v\":1,\"type\":\"ping\",\"sequence\":\"1\"}",
+         "the peer speaks protocol version 1, this program 2"},
+        {"{\"v\":3,\"type\":\"pink\"}", "the peer speaks protocol version 3, this program 2"},
+        {HEAD "\"got\"}", "message got: ticket is missing"},
+        {HEAD "\"got\",\"ticket\":7}", "no 64-bit number as a text"},
+        {HEAD "\"got\",\"ticket\":\"18446744073709551616\"}", "no 64-bit number"},
+        {HEAD "\"chunk\",\"trial\":\"-1\",\"attempt\":0,\"kind\":0,\"name\":\"a\",\"sha256\":\"\","
+              "\"offset\":\"0\",\"total\":\"0\"}",
+         "ticket is missing"},
         {HEAD "\"pink\"}", "unknown type \"pink\""},
         {HEAD "\"ping\"}", "message ping: sequence is missing"},
         {HEAD "\"ping\",\"sequence\":1}", "no 64-bit number as a text"},
@@ -170,7 +177,7 @@ static void hostile_messages_are_refused_with_a_reason(void **state)
          "the binary part is too short"},
         {HEAD "\"chunk\",\"trial\":\"-1\",\"attempt\":0,\"kind\":0,\"name\":\"a\",\"sha256\":\"\","
               "\"offset\":\"0\","
-              "\"total\":\"0\"}",
+              "\"total\":\"0\",\"ticket\":\"1\"}",
          "does not lie in the file"},
         {HEAD "\"study\",\"uuid\":\"\",\"name\":\"\",\"source\":\"\",\"seed\":\"0\",\"auto_batch\":"
               "0,\"file\":[]}",
@@ -224,7 +231,7 @@ static void unknown_members_are_ignored(void **state)
     (void)state;
     ho_err err;
     ho_message m;
-    CHECK_OK(decode("{\"v\":1,\"type\":\"ping\",\"new\":[1],\"sequence\":\"7\"}", &m, &err), &err);
+    CHECK_OK(decode("{\"v\":2,\"type\":\"ping\",\"new\":[1],\"sequence\":\"7\"}", &m, &err), &err);
     assert_int_equal(m.ping.sequence, 7);
 }
 

@@ -13,6 +13,9 @@ import zmtp
 from harness import study_text
 
 
+WINDOW = 8  # HO_FLOW_CHUNKS
+
+
 class Hostile(harness.SystemTest):
     coordinator = test_remote.Remote.coordinator
     worker = test_remote.Remote.worker
@@ -25,11 +28,11 @@ class Hostile(harness.SystemTest):
     def test_garbage_is_refused_and_the_run_goes_on(self):
         run, port = self.start_study()
         rubbish = random.Random(1)
-        shapes = [b"", b"\0", b"{", b"[]", b"null", b"{}", b'{"v":1}', b'{"v":1,"type":"nonsense"}',
-                  b'{"v":1,"type":"study"}', b'{"v":"1","type":"hello"}', b'{"v":1,"type":"result","trial":"0"}',
-                  b"[" * 100_000, b'{"a":' * 5_000, b'{"v":1,"type":"hello","pid":"99999999999999999999"}',
-                  b'{"v":1,"type":"report","trial":"-1","attempt":0}', b"\xff\xfe" * 100,
-                  b'{"v":1,"type":"want","sha256":"../../etc/passwd","offset":"0"}']
+        shapes = [b"", b"\0", b"{", b"[]", b"null", b"{}", b'{"v":2}', b'{"v":2,"type":"nonsense"}',
+                  b'{"v":2,"type":"study"}', b'{"v":"1","type":"hello"}', b'{"v":2,"type":"result","trial":"0"}',
+                  b"[" * 100_000, b'{"a":' * 5_000, b'{"v":2,"type":"hello","pid":"99999999999999999999"}',
+                  b'{"v":2,"type":"report","trial":"-1","attempt":0}', b"\xff\xfe" * 100,
+                  b'{"v":2,"type":"want","sha256":"../../etc/passwd","offset":"0"}']
         for round in range(3):
             dealer = zmtp.Dealer(port)
             for shape in shapes:
@@ -47,11 +50,13 @@ class Hostile(harness.SystemTest):
 
     def test_another_protocol_version_is_refused_with_both_versions(self):
         run, port = self.start_study(trials=1)
-        dealer = zmtp.Dealer(port)
-        dealer.hello(v=99)
-        reason = dealer.wait_for("refuse")["reason"]
-        self.assertIn("99", reason)
-        self.assertIn("1", reason.replace("99", ""))
+        for version in (1, 99):  # an older release, a newer one
+            dealer = zmtp.Dealer(port)
+            dealer.hello(v=version)
+            reason = dealer.wait_for("refuse")["reason"]
+            self.assertIn(f"protocol version {version},", reason)
+            self.assertIn(f"this program {zmtp.VERSION}:", reason)
+            dealer.close()
         self.worker(port)
         self.assertRan(run, 1)
 
@@ -138,6 +143,49 @@ class Hostile(harness.SystemTest):
         self.worker(port)
         self.assertRan(run, 6)
 
+    def test_a_peer_that_answers_no_chunk_gets_one_window_of_them(self):
+        data = self.dir / "long.csv"
+        data.write_text(harness.DATA.read_text() + "\n" * 9_000_000)
+        self.write(study_text(trials=2, data="long.csv", ping=0.2))
+        run, port = self.coordinator()
+        dealer = zmtp.Dealer(port)
+        dealer.hello(uuid="e" * 32)
+        study, _ = dealer.receive()
+        sha, whole = study["file"][0]["sha256"], data.read_bytes()
+        got, tickets = b"", []
+
+        def take(name):
+            """What comes until `name`; chunks must follow each other."""
+            nonlocal got
+            while True:
+                message, frames = dealer.receive()
+                if message["type"] == "chunk":
+                    self.assertEqual(int(message["offset"]), len(got))
+                    tickets.append(message["ticket"])
+                    got += frames[0]
+                if message["type"] == name:
+                    return
+
+        dealer.send("want", sha256=sha, offset="0")
+        for _ in range(WINDOW):
+            take("chunk")
+        for offset in (0, 0, 1, len(got), len(whole)):  # it would begin anew, and queue more
+            dealer.send("want", sha256=sha, offset=str(offset))
+        for ticket in (0, 1, 2**64 - 1):  # none that it was given
+            dealer.send("got", ticket=str(ticket))
+        for _ in range(10):
+            take("ping")
+        self.assertEqual(len(tickets), WINDOW, "chunks that nobody answered")
+        while len(got) < len(whole):  # an honest reader has all of it, each byte once
+            for ticket in tickets[-WINDOW:]:
+                dealer.send("got", ticket=ticket)
+            take("chunk")
+        self.assertEqual(got, whole)
+        self.assertEqual(self.log().count("file wanted"), 1)
+        dealer.send("bye", reason="done")
+        self.worker(port)
+        self.assertRan(run, 2)
+
     def test_artifacts_with_evil_names_write_nothing_outside(self):
         run, port = self.start_study(trials=3, epochs=30)
         dealer = zmtp.Dealer(port)
@@ -147,7 +195,7 @@ class Hostile(harness.SystemTest):
         order = dealer.wait_for("trials")["order"][0]
         for name in ("../evil", "/tmp/evil", "..", ".hidden", "a/b", "a\\b", "x" * 400):
             dealer.send("chunk", b"evil", trial=order["trial"], attempt=order["attempt"], name=name, **{"kind": 2},
-                        sha256="0" * 64, offset="0", total="4")
+                        sha256="0" * 64, offset="0", total="4", ticket="1")
         dealer.send("bye", reason="done")
         self.worker(port)
         self.assertRan(run, 3)

@@ -5,6 +5,7 @@ import json
 import socket
 import struct
 
+VERSION = 2  # of the protocol
 GREETING = b"\xff" + b"\0" * 8 + b"\x7f" + b"\x03\x01" + b"NULL".ljust(20, b"\0") + b"\0" + b"\0" * 31
 
 
@@ -64,10 +65,10 @@ class Dealer:
     def send_frames(self, *frames):
         self.socket.sendall(b"".join(frame(body, i + 1 < len(frames)) for i, body in enumerate(frames)))
 
-    def send(self, kind, /, *frames, v=1, **members):
+    def send(self, kind, /, *frames, v=VERSION, **members):
         self.send_frames(json.dumps({"v": v, "type": kind, **members}).encode(), *frames)
 
-    def hello(self, uuid="0" * 32, held=(), v=1):
+    def hello(self, uuid="0" * 32, held=(), v=VERSION):
         self.send("hello", v=v, program="0", name="evil", uuid=uuid, token="", host="h", pid="1", lanes=8,
                   allow_command=False, device=[], cached=[], held=list(held))
 

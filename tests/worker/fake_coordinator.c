@@ -46,16 +46,25 @@ static bool receive(fake_coordinator *fake, int ms, ho_message *out)
     }
     CHECK_OK(ho_wire_decode(frame, count, out, &err), &err);
     zmsg_destroy(&bytes);
+    if (out->type == HO_MSG_CHUNK && !fake->slow) {
+        fake_send_got(fake, out->chunk.ticket);
+    }
     return true;
+}
+
+ho_message fake_receive_any(fake_coordinator *fake)
+{
+    ho_message m = ho_message_make(HO_MSG_PING);
+    if (!receive(fake, PATIENCE_MS, &m)) {
+        fail_msg("nothing came");
+    }
+    return m;
 }
 
 ho_message fake_receive(fake_coordinator *fake)
 {
     for (;;) {
-        ho_message m;
-        if (!receive(fake, PATIENCE_MS, &m)) {
-            fail_msg("nothing came");
-        }
+        ho_message m = fake_receive_any(fake);
         if (m.type != HO_MSG_PONG && m.type != HO_MSG_READY) {
             return m;
         }
@@ -117,6 +126,13 @@ void fake_send_bytes(fake_coordinator *fake, const void *bytes, size_t size)
     zmsg_append(message, &peer);
     zmsg_addmem(message, bytes, size);
     assert_int_equal(zmsg_send(&message, fake->router), 0);
+}
+
+void fake_send_got(fake_coordinator *fake, uint64_t ticket)
+{
+    ho_message m = ho_message_make(HO_MSG_GOT);
+    m.got.ticket = ticket;
+    fake_send(fake, &m);
 }
 
 void fake_send_about(fake_coordinator *fake, ho_message_type type, int64_t trial, int32_t attempt)

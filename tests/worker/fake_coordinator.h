@@ -12,6 +12,7 @@ typedef struct fake_coordinator {
     char endpoint[128];
     zsock_t *router;
     zframe_t *peer; /* routing id of the last sender */
+    bool slow;      /* it does not answer chunks by itself */
 } fake_coordinator;
 
 /* Binds; endpoint is kept for a later start. Take ipc in the test's own folder: on a tcp port a
@@ -20,8 +21,9 @@ void fake_start(fake_coordinator *fake, const char *endpoint);
 /* The socket goes, with what it had queued. */
 void fake_stop(fake_coordinator *fake);
 
-/* The next message that is not a pong or ready, or of exactly this type when `only` says so. Fails
- * the test when nothing comes for some seconds. Clear it. */
+/* The next message: any, one that is not a pong or ready, one of exactly this type. Fails the test
+ * when nothing comes for some seconds. Clear it. */
+ho_message fake_receive_any(fake_coordinator *fake);
 ho_message fake_receive(fake_coordinator *fake);
 ho_message fake_receive_type(fake_coordinator *fake, ho_message_type type);
 /* Whether something comes within ms; it is dropped. */
@@ -29,6 +31,8 @@ bool fake_hears(fake_coordinator *fake, ho_message_type type, int ms);
 
 void fake_send(fake_coordinator *fake, const ho_message *message);
 void fake_send_bytes(fake_coordinator *fake, const void *bytes, size_t size);
+/* Answers a chunk. */
+void fake_send_got(fake_coordinator *fake, uint64_t ticket);
 /* A message of this type about a trial. */
 void fake_send_about(fake_coordinator *fake, ho_message_type type, int64_t trial, int32_t attempt);
 /* A study named `name` whose heartbeat settings are these; text may be NULL. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "fake_coordinator.h"
+#include "study/flow.h"
 #include "study/log.h"
 #include "worker/link.h"
 
@@ -32,6 +33,7 @@ static int setup(void **state)
 {
     (void)state;
     ho_err_clear(&err);
+    fake.slow = false;
     snprintf(hello.name, sizeof hello.name, "w0");
     snprintf(hello.uuid, sizeof hello.uuid, "0123456789abcdef");
     fake_start(&fake, "ipc://fake.sock");
@@ -48,18 +50,23 @@ static int teardown(void **state)
 }
 
 /* hello, study, and the study at the compute thread's side. */
-static int greet(void)
+static int greet_with(double heartbeat_timeout_s)
 {
     ho_message m = fake_receive_type(&fake, HO_MSG_HELLO);
     int held = m.hello.held_count;
     assert_string_equal(m.hello.name, "w0");
     ho_message_clear(&m);
-    fake_send_study(&fake, "study-1", NULL, 1.0);
+    fake_send_study(&fake, "study-1", NULL, heartbeat_timeout_s);
     assert_true(ho_link_receive(link_, 20000, &m));
     assert_int_equal(m.type, HO_MSG_STUDY);
     ho_message_clear(&m);
     assert_true(ho_link_joined(link_));
     return held;
+}
+
+static int greet(void)
+{
+    return greet_with(1.0);
 }
 
 static void order(int64_t trial, int32_t attempt)
@@ -196,6 +203,165 @@ static void a_pruned_trial_is_forgotten(void **state)
     assert_false(fake_hears(&fake, HO_MSG_REPORT, 300));
 }
 
+static void send_chunk(ho_chunk_kind kind, int64_t trial, int number)
+{
+    uint8_t byte = 0;
+    ho_message m = ho_message_make(HO_MSG_CHUNK);
+    m.trial = trial;
+    m.attempt = 1;
+    m.chunk.kind = kind;
+    m.chunk.offset = (uint64_t)number;
+    m.chunk.total = 1000;
+    m.chunk.count = 1;
+    m.chunk.bytes = &byte;
+    CHECK_OK(ho_link_send(link_, &m, &err), &err);
+}
+
+/* The next chunk must be this one; its ticket. */
+static uint64_t take_chunk(int number)
+{
+    ho_message m = fake_receive_type(&fake, HO_MSG_CHUNK);
+    uint64_t ticket = m.chunk.ticket;
+    assert_int_equal(m.chunk.offset, number);
+    assert_true(ticket != 0);
+    ho_message_clear(&m);
+    return ticket;
+}
+
+static void ping(int64_t sequence)
+{
+    ho_message m = ho_message_make(HO_MSG_PING);
+    m.ping.sequence = sequence;
+    fake_send(&fake, &m);
+}
+
+/* Nothing but the pong comes: the link has had its turn and sent no chunk. */
+static void expect_only_a_pong(int64_t sequence)
+{
+    ping(sequence);
+    ho_message m;
+    do {
+        m = fake_receive_any(&fake);
+        assert_int_equal(m.type, HO_MSG_PONG);
+    } while (m.pong.sequence != sequence);
+}
+
+static void no_more_chunks_are_under_way_than_the_window_holds(void **state)
+{
+    (void)state;
+    enum { CHUNKS = 3 * HO_FLOW_CHUNKS };
+    uint64_t ticket[CHUNKS];
+    greet_with(60.0);
+    order(7, 1);
+    take_order(7, 1);
+    fake.slow = true;
+    for (int i = 0; i < CHUNKS; i++) {
+        send_chunk(HO_CHUNK_ARTIFACT, 7, i);
+    }
+    say(HO_MSG_FAIL, 7, 1);
+    for (int i = 0; i < HO_FLOW_CHUNKS; i++) {
+        ticket[i] = take_chunk(i);
+    }
+    fake_send_got(&fake, 12345); /* not a ticket of this connection */
+    expect_only_a_pong(1);
+    fake_send_got(&fake, ticket[2]); /* and with it those before */
+    for (int i = HO_FLOW_CHUNKS; i < HO_FLOW_CHUNKS + 3; i++) {
+        ticket[i] = take_chunk(i);
+    }
+    expect_only_a_pong(2);
+    assert_false(ho_link_flush(link_, 100)); /* the rest has not left */
+    for (int i = 3; i < CHUNKS; i++) {
+        fake_send_got(&fake, ticket[i]);
+        if (i + HO_FLOW_CHUNKS < CHUNKS) {
+            ticket[i + HO_FLOW_CHUNKS] = take_chunk(i + HO_FLOW_CHUNKS);
+        }
+    }
+    expect(HO_MSG_FAIL, 7);
+    assert_true(ho_link_flush(link_, 20000));
+}
+
+static void a_new_connection_has_a_window_of_its_own(void **state)
+{
+    (void)state;
+    char endpoint[128];
+    greet_with(60.0);
+    order(7, 1);
+    take_order(7, 1);
+    fake.slow = true;
+    for (int i = 0; i < HO_FLOW_CHUNKS + 1; i++) {
+        send_chunk(HO_CHUNK_ARTIFACT, 7, i);
+    }
+    for (int i = 0; i < HO_FLOW_CHUNKS; i++) {
+        (void)take_chunk(i);
+    }
+    snprintf(endpoint, sizeof endpoint, "%s", fake.endpoint);
+    fake_stop(&fake); /* nothing was answered */
+    fake_start(&fake, endpoint);
+    assert_int_equal(greet_with(60.0), 1);
+    fake.slow = false;
+    for (int i = 0; i < HO_FLOW_CHUNKS + 1; i++) { /* all of them again, from the first on */
+        (void)take_chunk(i);
+    }
+}
+
+static void a_checkpoint_that_waits_for_the_line_is_told(void **state)
+{
+    (void)state;
+    greet_with(60.0);
+    assert_false(ho_link_saving(link_));
+    order(7, 1);
+    take_order(7, 1);
+    fake.slow = true;
+    for (int i = 0; i < HO_FLOW_CHUNKS + 2; i++) {
+        send_chunk(HO_CHUNK_CHECKPOINT, 7, i);
+    }
+    assert_true(ho_link_saving(link_));
+    uint64_t ticket = 0;
+    for (int i = 0; i < HO_FLOW_CHUNKS; i++) {
+        ticket = take_chunk(i);
+    }
+    expect_only_a_pong(1);
+    assert_true(ho_link_saving(link_));
+    fake.slow = false;
+    fake_send_got(&fake, ticket);
+    (void)take_chunk(HO_FLOW_CHUNKS);
+    (void)take_chunk(HO_FLOW_CHUNKS + 1);
+    assert_true(ho_link_flush(link_, 20000));
+    assert_false(ho_link_saving(link_));
+}
+
+/* Parts of a checkpoint are answered by the link, since the compute thread may be in an epoch;
+ * those of a data file by whoever has written them. */
+static void chunks_of_a_checkpoint_are_answered_by_the_link(void **state)
+{
+    (void)state;
+    greet_with(60.0);
+    uint8_t byte = 0;
+    ho_message m = ho_message_make(HO_MSG_CHUNK);
+    m.chunk.total = m.chunk.count = 1;
+    m.chunk.bytes = &byte;
+    m.chunk.kind = HO_CHUNK_DATA;
+    m.chunk.ticket = 41;
+    fake_send(&fake, &m);
+    m.trial = m.attempt = 1;
+    m.chunk.kind = HO_CHUNK_CHECKPOINT;
+    m.chunk.ticket = 42;
+    fake_send(&fake, &m);
+    m = fake_receive_type(&fake, HO_MSG_GOT);
+    assert_int_equal(m.got.ticket, 42);
+    for (int i = 0; i < 2; i++) { /* the compute thread finds both */
+        assert_true(ho_link_receive(link_, 20000, &m));
+        assert_int_equal(m.type, HO_MSG_CHUNK);
+        assert_int_equal(m.chunk.ticket, 41 + i);
+        ho_message_clear(&m);
+    }
+    m = ho_message_make(HO_MSG_GOT);
+    m.got.ticket = 41;
+    CHECK_OK(ho_link_send(link_, &m, &err), &err);
+    m = fake_receive_type(&fake, HO_MSG_GOT);
+    assert_int_equal(m.got.ticket, 41);
+}
+
 static void garbage_changes_nothing(void **state)
 {
     (void)state;
@@ -205,10 +371,10 @@ static void garbage_changes_nothing(void **state)
         "",
         "{",
         "[]",
-        "{\"v\":1}",
+        "{\"v\":2}",
         "{\"v\":99,\"type\":\"ping\",\"sequence\":\"1\"}",
-        "{\"v\":1,\"type\":\"hello\"}",
-        "{\"v\":1,\"type\":\"trials\",\"order\":7}",
+        "{\"v\":2,\"type\":\"hello\"}",
+        "{\"v\":2,\"type\":\"trials\",\"order\":7}",
         "\xff\xfe\x00",
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -298,6 +464,10 @@ int main(void)
         T(a_silent_coordinator_is_greeted_again),
         T(a_repeated_order_is_taken_once),
         T(a_pruned_trial_is_forgotten),
+        T(no_more_chunks_are_under_way_than_the_window_holds),
+        T(a_new_connection_has_a_window_of_its_own),
+        T(a_checkpoint_that_waits_for_the_line_is_told),
+        T(chunks_of_a_checkpoint_are_answered_by_the_link),
         T(garbage_changes_nothing),
         T(a_frame_above_the_limit_costs_the_connection_only),
         T(orders_before_the_study_are_not_taken),

@@ -176,6 +176,39 @@ static void artifacts_and_result_are_sent_again_when_asked(void **state)
     assert_string_equal(send_all(), "ready");
 }
 
+static void parts_of_checkpoints_are_counted_until_they_are_sent_or_dropped(void **state)
+{
+    (void)state;
+    assert_true(ho_outbox_hold(outbox, 7, 1));
+    add(HO_MSG_CHUNK, 7, 1, "checkpoint");
+    add(HO_MSG_CHUNK, 7, 1, "artifact");
+    add(HO_MSG_CHUNK, 7, 1, "checkpoint");
+    assert_int_equal(ho_outbox_checkpoint_parts(outbox), 2);
+    ho_outbox_sent(outbox);
+    assert_int_equal(ho_outbox_checkpoint_parts(outbox), 1);
+    ho_outbox_rewind(outbox);
+    assert_int_equal(ho_outbox_checkpoint_parts(outbox), 0);
+    add(HO_MSG_CHUNK, 7, 1, "checkpoint");
+    assert_true(ho_outbox_forget(outbox, 7, 1));
+    assert_int_equal(ho_outbox_checkpoint_parts(outbox), 0);
+}
+
+static void a_chunk_is_known_by_its_ticket(void **state)
+{
+    (void)state;
+    assert_int_equal(ho_outbox_next_ticket(outbox), 0);
+    assert_true(ho_outbox_hold(outbox, 7, 1));
+    ho_message m = ho_message_make(HO_MSG_CHUNK);
+    m.chunk.ticket = 99;
+    ho_outbox_label label = ho_outbox_label_of(&m);
+    zmsg_t *bytes = zmsg_new();
+    ho_outbox_add(outbox, &label, &bytes);
+    add(HO_MSG_READY, -1, 0, "ready");
+    assert_int_equal(ho_outbox_next_ticket(outbox), 99);
+    ho_outbox_sent(outbox);
+    assert_int_equal(ho_outbox_next_ticket(outbox), 0);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -188,6 +221,8 @@ int main(void)
         T(a_newer_attempt_replaces_the_older),
         T(held_trials_say_how_far_they_are),
         T(artifacts_and_result_are_sent_again_when_asked),
+        T(parts_of_checkpoints_are_counted_until_they_are_sent_or_dropped),
+        T(a_chunk_is_known_by_its_ticket),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
