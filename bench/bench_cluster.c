@@ -6,14 +6,12 @@
  * HYPEROPT is the program. Each of the WORKERS (1000) trains one trial at a time, reports every
  * REPORT_S (1) seconds, delivers after ten reports and asks for the next. Measured for SECONDS (30)
  * once all have joined. */
-#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -101,72 +99,7 @@ static void turn(bench *b)
     }
 }
 
-/* ---- the coordinator ------------------------------------------------------------------------ */
-
-static pid_t start(const char *program)
-{
-    pid_t pid = fork();
-    if (pid == 0) {
-        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-        int log = open("log", O_WRONLY | O_CREAT | O_TRUNC, 0600);
-        (void)dup2(log, STDOUT_FILENO);
-        (void)dup2(log, STDERR_FILENO);
-        (void)execl(program, program, "run", "bench.toml", "--no-local", "--listen",
-                    "tcp://127.0.0.1:*", "--quiet", "--log-level", "info", (char *)NULL);
-        _exit(127);
-    }
-    return pid;
-}
-
-/* Its endpoint, from the log. */
-static void find_endpoint(pid_t pid, char *out, size_t room)
-{
-    for (int i = 0; i < 6000; i++) {
-        char line[512];
-        FILE *log = fopen("log", "r");
-        while (log && fgets(line, sizeof line, log)) {
-            char *at = strstr(line, "listening endpoint=");
-            if (at) {
-                at += strlen("listening endpoint=");
-                at[strcspn(at, " \n")] = '\0';
-                (void)snprintf(out, room, "%.*s", (int)room - 1, at);
-                (void)fclose(log);
-                return;
-            }
-        }
-        if (log) {
-            (void)fclose(log);
-        }
-        if (waitpid(pid, NULL, WNOHANG) != 0) {
-            die("the coordinator ended at once");
-        }
-        (void)usleep(10000);
-    }
-    die("the coordinator does not listen");
-}
-
-/* Processor seconds so far, and resident memory, of a process. */
-static void usage_of(pid_t pid, double *cpu_s, double *memory_mb)
-{
-    char path[64], text[1024] = "";
-    unsigned long user = 0, system_ticks = 0;
-    long pages = 0;
-    (void)snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
-    FILE *file = fopen(path, "r");
-    if (!file || !fgets(text, sizeof text, file)) {
-        die("the coordinator is gone");
-    }
-    (void)fclose(file);
-    char *after = strrchr(text, ')');
-    if (!after || sscanf(after + 2,
-                         "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %*d %*d %*d %*d "
-                         "%*d %*d %*u %*u %ld",
-                         &user, &system_ticks, &pages) != 3) {
-        die("/proc/PID/stat is not understood");
-    }
-    *cpu_s = (double)(user + system_ticks) / (double)sysconf(_SC_CLK_TCK);
-    *memory_mb = (double)pages * (double)sysconf(_SC_PAGESIZE) / 1048576.0;
-}
+/* ---- the coordinator's file ------------------------------------------------------------------ */
 
 /* Size of the database, what still lies in the WAL counted. */
 static double database_mb(void)
@@ -268,13 +201,13 @@ static void simulate(bench *b, pid_t coordinator, const char *endpoint, double w
     b->replies = b->reports = b->bytes_in = b->bytes_out = 0;
     double db0 = database_mb();
     double own0 = own_cpu_s();
-    usage_of(coordinator, &cpu0, &memory_mb);
+    sim_usage(coordinator, &cpu0, &memory_mb);
     begin = sim_clock_ns();
     while ((double)(sim_clock_ns() - begin) * 1e-9 < wanted_s) {
         turn(b);
     }
     double seconds = (double)(sim_clock_ns() - begin) * 1e-9;
-    usage_of(coordinator, &cpu1, &memory_mb);
+    sim_usage(coordinator, &cpu1, &memory_mb);
     double db1 = database_mb();
     if (b->replies == 0) {
         die("no reply came");
@@ -316,8 +249,7 @@ int main(int argc, char **argv)
         die("out of memory");
     }
     sim_write_study(".", 6000, FOLDS);
-    pid_t coordinator = start(program);
-    find_endpoint(coordinator, endpoint, sizeof endpoint);
+    pid_t coordinator = sim_start_coordinator(program, endpoint, sizeof endpoint);
     simulate(&b, coordinator, endpoint, seconds);
     (void)kill(coordinator, SIGUSR1);
     (void)waitpid(coordinator, NULL, 0);

@@ -2,9 +2,13 @@
  * See simulated.h. */
 #include "simulated.h"
 
+#include <fcntl.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,14 +19,19 @@ int64_t sim_clock_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+static void die(const char *what)
+{
+    (void)fprintf(stderr, "simulated worker: %s\n", what);
+    _exit(1); /* czmq would list each socket */
+}
+
 int64_t sim_say(sim_worker *w, const ho_message *m)
 {
     ho_frames frames;
     ho_err err = {0};
     int64_t bytes = 0;
     if (ho_wire_encode(m, &frames, &err) != HO_OK) {
-        (void)fprintf(stderr, "simulated worker: %s\n", err.text);
-        _exit(1); /* czmq would list each socket */
+        die(err.text);
     }
     for (int i = 0; i < frames.count; i++) {
         bytes += (int64_t)frames.frame[i].size;
@@ -145,4 +154,76 @@ void sim_write_study(const char *folder, int bars, int folds)
         "\"barriers.stop_loss\" = { float = [10, 80] }\n",
         folds);
     (void)fclose(file);
+}
+
+/* ---- the coordinator ------------------------------------------------------------------------ */
+
+static pid_t start(const char *program)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        int log = open("log", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        (void)dup2(log, STDOUT_FILENO);
+        (void)dup2(log, STDERR_FILENO);
+        (void)execl(program, program, "run", "bench.toml", "--no-local", "--listen",
+                    "tcp://127.0.0.1:*", "--quiet", "--log-level", "info", (char *)NULL);
+        _exit(127);
+    }
+    return pid;
+}
+
+static void find_endpoint(pid_t pid, char *out, size_t room)
+{
+    for (int i = 0; i < 6000; i++) {
+        char line[512];
+        FILE *log = fopen("log", "r");
+        while (log && fgets(line, sizeof line, log)) {
+            char *at = strstr(line, "listening endpoint=");
+            if (at) {
+                at += strlen("listening endpoint=");
+                at[strcspn(at, " \n")] = '\0';
+                (void)snprintf(out, room, "%.*s", (int)room - 1, at);
+                (void)fclose(log);
+                return;
+            }
+        }
+        if (log) {
+            (void)fclose(log);
+        }
+        if (waitpid(pid, NULL, WNOHANG) != 0) {
+            die("the coordinator ended at once");
+        }
+        (void)usleep(10000);
+    }
+    die("the coordinator does not listen");
+}
+
+pid_t sim_start_coordinator(const char *program, char *endpoint, size_t room)
+{
+    pid_t pid = start(program);
+    find_endpoint(pid, endpoint, room);
+    return pid;
+}
+
+void sim_usage(pid_t pid, double *cpu_s, double *memory_mb)
+{
+    char path[64], text[1024] = "";
+    unsigned long user = 0, system_ticks = 0;
+    long pages = 0;
+    (void)snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
+    FILE *file = fopen(path, "r");
+    if (!file || !fgets(text, sizeof text, file)) {
+        die("the coordinator is gone");
+    }
+    (void)fclose(file);
+    char *after = strrchr(text, ')');
+    if (!after || sscanf(after + 2,
+                         "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %*d %*d %*d %*d "
+                         "%*d %*d %*u %*u %ld",
+                         &user, &system_ticks, &pages) != 3) {
+        die("/proc/PID/stat is not understood");
+    }
+    *cpu_s = (double)(user + system_ticks) / (double)sysconf(_SC_CLK_TCK);
+    *memory_mb = (double)pages * (double)sysconf(_SC_PAGESIZE) / 1048576.0;
 }

@@ -6,6 +6,7 @@
 #include <czmq.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "study/wire.h"
 
@@ -34,5 +35,11 @@ bool sim_receive(sim_worker *worker, ho_message *out, int64_t *bytes);
 
 /* FOLDER/bars.csv and FOLDER/bench.toml: a random search over four parameters without end. */
 void sim_write_study(const char *folder, int bars, int folds);
+
+/* Starts this program on bench.toml of the current folder, its log in `log`; ends with this
+ * process. Returns when it listens, with its endpoint. */
+pid_t sim_start_coordinator(const char *program, char *endpoint, size_t room);
+/* Processor seconds so far, and resident memory, of a process. */
+void sim_usage(pid_t pid, double *cpu_s, double *memory_mb);
 
 #endif
