@@ -40,7 +40,8 @@ class Hostile(harness.SystemTest):
             for _ in range(50):
                 dealer.send_frames(*[rubbish.randbytes(rubbish.randrange(300)) for _ in range(rubbish.randrange(1, 6))])
             dealer.send_frames(*[b"x"] * 300)
-            self.assertIn("refuse", dealer.wait_for("refuse")["type"])
+            for _ in range(20):  # each offence of a stranger is answered; what a closed connection sent is not read
+                dealer.wait_for("refuse")
             dealer.close()
         self.worker(port)
         self.assertRan(run, 4)
