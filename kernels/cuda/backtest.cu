@@ -13,6 +13,7 @@
 #include "kernels/cuda/backtest_kernels.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/pass.cuh"
+#include "kernels/cuda/range.h"
 #include "kernels/metrics/metrics.h"
 
 #define NANOSECONDS_A_YEAR (365.25 * 86400.0 * 1e9)
@@ -322,9 +323,12 @@ static ho_status launch(backtest_run *run)
         v.market_columns = e->market_columns;
         v.shared_limit = e->shared_limit;
     }
-    ho_status rc = run->blocks > 0 ? copy_networks(run) : HO_OK;
-    rc = rc == HO_OK ? ho_cuda_backtest_networks(&v, run->stream) : rc;
-    return rc == HO_OK ? ho_cuda_backtest_rules(&v, run->stream) : rc;
+    ho_range_begin("copy of networks");
+    ho_status rc = ho_range_end(run->blocks > 0 ? copy_networks(run) : HO_OK);
+    ho_range_begin("passes of networks");
+    rc = ho_range_end(rc == HO_OK ? ho_cuda_backtest_networks(&v, run->stream) : rc);
+    ho_range_begin("passes of rules");
+    return ho_range_end(rc == HO_OK ? ho_cuda_backtest_rules(&v, run->stream) : rc);
 }
 
 /* ---- results ---- */
@@ -499,7 +503,8 @@ static ho_status begin(backtest_run *run, const ho_backtest_request *requests, h
                      : rc;
     if (rc == HO_OK) {
         lay_out(run);
-        rc = upload(run);
+        ho_range_begin("upload");
+        rc = ho_range_end(upload(run));
     }
     rc = rc == HO_OK ? launch(run) : rc;
     run->cohort = NULL;
@@ -545,7 +550,8 @@ ho_status ho_cuda_backtest_collect(ho_backtest_job *job, ho_backtest_result *res
     ho_status rc = ho_cuda_enter(b, err);
     run->results = results;
     if (rc == HO_OK && run->stream) {
-        rc = ho_cuda_wait(run->stream, "backtest");
+        ho_range_begin("wait");
+        rc = ho_range_end(ho_cuda_wait(run->stream, "backtest"));
         rc = rc == HO_OK ? get(run, run->state, run->at.state, (size_t)run->n * sizeof *run->state)
                          : rc;
         for (int i = 0; i < run->n && rc == HO_OK; i++) {

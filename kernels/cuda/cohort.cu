@@ -5,12 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <nvtx3/nvToolsExt.h>
-
 #include "kernels/agents/agent_check.h"
 #include "kernels/cuda/backtest_kernels.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/curiosity.h"
+#include "kernels/cuda/range.h"
 #include "kernels/cuda/trace_rows.h"
 #include "kernels/env/diversity.h"
 
@@ -278,6 +277,7 @@ ho_status ho_cuda_cohort_create(ho_backend *backend, ho_market *market, const ho
     cuda_backend *b = (cuda_backend *)backend;
     size_t device_free = 0, device_total = 0;
     int fused = 0;
+    const char *graph = getenv("HYPEROPT_CUDA_GRAPH");
     ho_status rc = ho_cuda_enter(b, err);
     rc = rc == HO_OK ? check_key(key, err) : rc;
     if (rc != HO_OK) {
@@ -297,6 +297,7 @@ ho_status ho_cuda_cohort_create(ho_backend *backend, ho_market *market, const ho
     c->base.market = market;
     c->key = *key;
     c->capacity = capacity;
+    c->without_graph = graph && strcmp(graph, "0") == 0;
     c->layout = ho_net_layout_of(key);
     c->memory = plan_memory(b, key, capacity, &c->net, &fused);
     rc = ho_cuda_status(cudaMemGetInfo(&device_free, &device_total), "cudaMemGetInfo");
@@ -362,39 +363,65 @@ void ho_cuda_cohort_destroy(ho_cohort *cohort)
 /* The ring, then the updates. */
 static ho_status enqueue_dqn(cuda_cohort *c)
 {
-    ho_status rc = ho_experience_store(&c->experience, c->stream);
-    rc = rc == HO_OK ? ho_learn_first_priorities(&c->learn, c->stream) : rc;
+    ho_range_begin("transitions");
+    ho_status rc = ho_range_end(ho_experience_store(&c->experience, c->stream));
+    ho_range_begin("priorities of new experience");
+    rc = ho_range_end(rc == HO_OK ? ho_learn_first_priorities(&c->learn, c->stream) : rc);
     const int updates = ho_epoch_updates(&c->key);
+    ho_range_begin("updates");
     for (int u = 0; u < updates && rc == HO_OK; u++) {
         rc = ho_learn_update(&c->learn, u, c->stream);
     }
-    return rc;
+    return ho_range_end(rc);
 }
 
-/* Everything of an epoch on the cohort's stream, in order. */
-static ho_status enqueue_epoch(cuda_cohort *c)
+static ho_status enqueue_ppo(cuda_cohort *c)
+{
+    ho_range_begin("PPO: values, advantages, minibatches");
+    return ho_range_end(ho_ppo_learn(&c->ppo, c->stream));
+}
+
+/* Masked lanes are the present ones, not those that learning stops. */
+static ho_status enqueue_curiosity(cuda_cohort *c)
 {
     const ho_experience_view *e = &c->experience;
+    ho_range_begin("curiosity");
+    const ho_status rc = ho_trace_rows(e, HO_TRACE_VALID, c->ppo.row, c->ppo.row_count, c->stream);
+    return ho_range_end(rc == HO_OK
+                            ? ho_curiosity_train(e, c->ppo.row, c->ppo.row_count,
+                                                 (float *)slice(c, HO_SLICE_CURIOSITY), c->stream)
+                            : rc);
+}
+
+/* The acting weights, the steps, their statistics. */
+static ho_status enqueue_experience(cuda_cohort *c)
+{
+    const ho_experience_view *e = &c->experience;
+    ho_range_begin("experience");
     ho_status rc = ho_epoch_open(e, c->stream);
     rc = rc == HO_OK
              ? ho_policy_pack(&e->policy, c->learn.online, c->net.params,
                               (uint8_t *)slice(c, HO_SLICE_PACKED), 0, c->capacity, c->stream)
              : rc;
     rc = rc == HO_OK ? ho_experience_run(e, c->stream) : rc;
-    rc = rc == HO_OK ? ho_experience_stats(e, c->stream) : rc;
-    if (c->key.curiosity) { /* masked lanes are the present ones, not those that learning stops */
-        rc = rc == HO_OK ? ho_trace_rows(e, HO_TRACE_VALID, c->ppo.row, c->ppo.row_count, c->stream)
-                         : rc;
-        rc = rc == HO_OK ? ho_curiosity_train(e, c->ppo.row, c->ppo.row_count,
-                                              (float *)slice(c, HO_SLICE_CURIOSITY), c->stream)
-                         : rc;
+    rc = ho_range_end(rc);
+    ho_range_begin("statistics");
+    return ho_range_end(rc == HO_OK ? ho_experience_stats(e, c->stream) : rc);
+}
+
+/* Everything of an epoch on the cohort's stream, in order. */
+static ho_status enqueue_epoch(cuda_cohort *c)
+{
+    ho_status rc = enqueue_experience(c);
+    if (c->key.curiosity) {
+        rc = rc == HO_OK ? enqueue_curiosity(c) : rc;
     }
     if (c->key.algorithm == HO_PPO) {
-        rc = rc == HO_OK ? ho_ppo_learn(&c->ppo, c->stream) : rc;
+        rc = rc == HO_OK ? enqueue_ppo(c) : rc;
     } else {
         rc = rc == HO_OK ? enqueue_dqn(c) : rc;
     }
-    rc = rc == HO_OK ? ho_epoch_close(e, c->stream) : rc;
+    rc = rc == HO_OK ? ho_epoch_close(&c->experience, c->stream) : rc;
     return rc == HO_OK && c->key.algorithm == HO_PPO ? ho_ppo_close(&c->ppo, c->stream) : rc;
 }
 
@@ -417,6 +444,21 @@ static ho_status capture_epoch(cuda_cohort *c)
     return rc;
 }
 
+/* The captured epoch; with HYPEROPT_CUDA_GRAPH=0 the same launches one by one. */
+static ho_status launch(cuda_cohort *c)
+{
+    if (c->without_graph) {
+        return enqueue_epoch(c);
+    }
+    ho_status rc = HO_OK;
+    if (!c->epoch) {
+        ho_range_begin("capture");
+        rc = ho_range_end(capture_epoch(c));
+    }
+    return rc == HO_OK ? ho_cuda_status(cudaGraphLaunch(c->epoch, c->stream), "launch of an epoch")
+                       : rc;
+}
+
 ho_status ho_cuda_launch_epoch(ho_cohort *cohort, ho_err *err)
 {
     cuda_cohort *c = (cuda_cohort *)cohort;
@@ -426,9 +468,7 @@ ho_status ho_cuda_launch_epoch(ho_cohort *cohort, ho_err *err)
     if (rc != HO_OK) {
         return rc;
     }
-    rc = c->epoch ? HO_OK : capture_epoch(c);
-    rc = rc == HO_OK ? ho_cuda_status(cudaGraphLaunch(c->epoch, c->stream), "launch of an epoch")
-                     : rc;
+    rc = launch(c);
     rc =
         rc == HO_OK
             ? ho_cuda_status(cudaMemcpyAsync(c->stat + (size_t)at * c->capacity, c->experience.stat,
@@ -451,9 +491,8 @@ ho_status ho_cuda_collect_epoch(ho_cohort *cohort, ho_epoch_stat *stats, ho_err 
     if (rc != HO_OK) {
         return rc;
     }
-    nvtxRangePushA("hyperopt wait for an epoch");
-    rc = ho_cuda_wait_event(c->done[at], "epoch");
-    nvtxRangePop();
+    ho_range_begin("wait");
+    rc = ho_range_end(ho_cuda_wait_event(c->done[at], "epoch"));
     if (rc != HO_OK) {
         return ho_cuda_leave(b, rc, err);
     }

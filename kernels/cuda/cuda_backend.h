@@ -63,6 +63,7 @@ typedef struct cuda_cohort {
     ho_epoch_stat *stat;    /* [HO_COHORT_DEPTH, capacity], pinned: epoch e's at [e % depth] */
     cudaStream_t stream;
     cudaGraphExec_t epoch;             /* captured at the first epoch */
+    int without_graph;                 /* HYPEROPT_CUDA_GRAPH=0, for profilers */
     cudaEvent_t done[HO_COHORT_DEPTH]; /* the statistics there are whole */
     int64_t epochs_launched, epochs_collected;
 } cuda_cohort;

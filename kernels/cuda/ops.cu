@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/range.h"
 
 enum { SM_MIN = 80 };
 
@@ -159,30 +160,117 @@ ho_status ho_cuda_leave(cuda_backend *b, ho_status status, ho_err *err)
     return status;
 }
 
+/* ---- the calls that do work, as ranges ---- */
+
+static ho_status market_load(ho_backend *backend, ho_market_host *host, ho_market **out,
+                             ho_err *err)
+{
+    ho_range_begin("hyperopt market: upload");
+    return ho_range_end(ho_cuda_market_load(backend, host, out, err));
+}
+
+static ho_status cohort_create(ho_backend *backend, ho_market *market, const ho_cohort_key *key,
+                               int capacity, ho_cohort **out, ho_err *err)
+{
+    ho_range_begin("hyperopt cohort: create");
+    return ho_range_end(ho_cuda_cohort_create(backend, market, key, capacity, out, err));
+}
+
+static ho_status lane_start(ho_cohort *cohort, int slot, const ho_lane_config *config, ho_err *err)
+{
+    ho_range_begin("hyperopt lane: start");
+    return ho_range_end(ho_cuda_lane_start(cohort, slot, config, err));
+}
+
+static ho_status launch_epoch(ho_cohort *cohort, ho_err *err)
+{
+    ho_range_begin("hyperopt epoch: launch");
+    return ho_range_end(ho_cuda_launch_epoch(cohort, err));
+}
+
+static ho_status collect_epoch(ho_cohort *cohort, ho_epoch_stat *stats, ho_err *err)
+{
+    ho_range_begin("hyperopt epoch: statistics");
+    return ho_range_end(ho_cuda_collect_epoch(cohort, stats, err));
+}
+
+static ho_status backtest(ho_market *market, ho_cohort *cohort, const ho_backtest_request *requests,
+                          int n, ho_backtest_result *results, ho_err *err)
+{
+    ho_range_begin("hyperopt backtest");
+    return ho_range_end(ho_cuda_backtest(market, cohort, requests, n, results, err));
+}
+
+static ho_status backtest_begin(ho_market *market, ho_cohort *cohort,
+                                const ho_backtest_request *requests, int n, ho_backtest_job **out,
+                                ho_err *err)
+{
+    ho_range_begin("hyperopt backtest: begin");
+    return ho_range_end(ho_cuda_backtest_begin(market, cohort, requests, n, out, err));
+}
+
+static ho_status backtest_collect(ho_backtest_job *job, ho_backtest_result *results, ho_err *err)
+{
+    ho_range_begin("hyperopt backtest: results");
+    return ho_range_end(ho_cuda_backtest_collect(job, results, err));
+}
+
+static ho_status lane_export(ho_cohort *cohort, int slot, ho_tensors *out, ho_err *err)
+{
+    ho_range_begin("hyperopt lane: weights out");
+    return ho_range_end(ho_cuda_lane_export(cohort, slot, out, err));
+}
+
+static ho_status lane_import(ho_cohort *cohort, int slot, const ho_tensors *weights, ho_err *err)
+{
+    ho_range_begin("hyperopt lane: weights in");
+    return ho_range_end(ho_cuda_lane_import(cohort, slot, weights, err));
+}
+
+static ho_status lane_save(ho_cohort *cohort, int slot, int replay, void **blob, size_t *size,
+                           ho_err *err)
+{
+    ho_range_begin("hyperopt lane: checkpoint");
+    return ho_range_end(ho_cuda_lane_save(cohort, slot, replay, blob, size, err));
+}
+
+static ho_status lane_restore(ho_cohort *cohort, int slot, const ho_lane_config *config,
+                              const void *blob, size_t size, ho_err *err)
+{
+    ho_range_begin("hyperopt lane: restore");
+    return ho_range_end(ho_cuda_lane_restore(cohort, slot, config, blob, size, err));
+}
+
+static ho_status lane_copy(ho_cohort *cohort, int dst, int src, ho_err *err)
+{
+    ho_range_begin("hyperopt lane: copy");
+    return ho_range_end(ho_cuda_lane_copy(cohort, dst, src, err));
+}
+
 extern "C" const ho_backend_ops ho_cuda_ops = {
     "cuda",
     backend_open,
     backend_close,
     backend_info,
-    ho_cuda_market_load,
+    market_load,
     ho_cuda_market_unload,
     ho_cuda_cohort_memory,
-    ho_cuda_cohort_create,
+    cohort_create,
     ho_cuda_cohort_destroy,
-    ho_cuda_lane_start,
+    lane_start,
     ho_cuda_lane_stop,
     NULL, /* run_epoch: in two halves */
-    ho_cuda_launch_epoch,
-    ho_cuda_collect_epoch,
-    ho_cuda_backtest,
-    ho_cuda_backtest_begin,
+    launch_epoch,
+    collect_epoch,
+    backtest,
+    backtest_begin,
     ho_cuda_backtest_ready,
-    ho_cuda_backtest_collect,
+    backtest_collect,
     ho_cuda_backtest_drop,
-    ho_cuda_lane_export,
-    ho_cuda_lane_import,
-    ho_cuda_lane_save,
-    ho_cuda_lane_restore,
-    ho_cuda_lane_copy,
+    lane_export,
+    lane_import,
+    lane_save,
+    lane_restore,
+    lane_copy,
     ho_cuda_lane_set_agent,
 };

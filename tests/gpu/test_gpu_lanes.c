@@ -162,6 +162,31 @@ static void many_repeats_have_one_hash(void **state)
     world_free(&w);
 }
 
+/* HYPEROPT_CUDA_GRAPH=0, as profilers want it: the same launches in the same order. */
+static void an_epoch_without_its_graph_has_the_same_bits(void **state)
+{
+    (void)state;
+    ho_epoch_stat stat;
+    uint64_t hash[2];
+    for (int portable = first_path(); portable < 2; portable++) {
+        world *w = open_world(portable, 0);
+        const ho_cohort_key key = reference_key(w);
+        const ho_lane_config lane = lane_of(w, &key, 11);
+        for (int graph = 0; graph < 2; graph++) {
+            assert_int_equal(setenv("HYPEROPT_CUDA_GRAPH", graph ? "1" : "0", 1), 0);
+            ho_cohort *c = open_cohort(w, &key, 1);
+            assert_int_equal(((cuda_cohort *)(void *)c)->without_graph, !graph);
+            start(c, 0, &lane);
+            run(c, 3, &stat);
+            hash[graph] = hash_of(c, 0);
+            ho_cohort_destroy(&c);
+        }
+        assert_int_equal(unsetenv("HYPEROPT_CUDA_GRAPH"), 0);
+        assert_true(stat.updates == key.updates && hash[0] == hash[1]);
+        world_free(&w);
+    }
+}
+
 static void resuming_in_another_slot_is_bit_identical(void **state)
 {
     (void)state;
@@ -468,6 +493,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_lane_has_one_hash),
         cmocka_unit_test(many_repeats_have_one_hash),
+        cmocka_unit_test(an_epoch_without_its_graph_has_the_same_bits),
         cmocka_unit_test(resuming_in_another_slot_is_bit_identical),
         cmocka_unit_test(lane_7_of_64_driven_to_nan_leaves_63_equal),
         cmocka_unit_test(a_captured_epoch_follows_changed_hyperparameters),
