@@ -44,50 +44,77 @@ static int median_of(const ho_backtest_result *result, int n)
 
 enum { N = HO_BASELINE_RANDOM_POLICIES };
 
-/* Plays N random policies with the turnover and exposure of `request`; result [N] is the caller's
- * to free, on failure too. */
-static ho_status play_random(ho_market *market, const ho_backtest_request *request,
-                             uint64_t study_seed, int fold, ho_backtest_result *result, ho_err *err)
+enum { WINDOW_REQUESTS = HO_BASELINE_RANDOM + N }; /* of all baselines on one window */
+
+/* N random policies with the turnover and exposure of `request`. */
+static void ask_random(const ho_backtest_request *request, uint64_t study_seed, int fold,
+                       ho_backtest_request *out)
 {
-    ho_backtest_request *each = calloc(N, sizeof *each);
-    ho_status rc = each ? HO_OK : ho_err_set(err, HO_ENOMEM, "out of memory");
-    for (int i = 0; rc == HO_OK && i < N; i++) {
-        each[i] = *request;
-        ho_rng_key(study_seed, UINT64_MAX, (uint64_t)fold, (uint64_t)i, each[i].rng_key);
+    for (int i = 0; i < N; i++) {
+        out[i] = *request;
+        ho_rng_key(study_seed, UINT64_MAX, (uint64_t)fold, (uint64_t)i, out[i].rng_key);
     }
-    if (rc == HO_OK) {
-        rc = ho_backtest(market, NULL, each, N, result, err);
-    }
-    free(each);
-    return rc;
 }
 
-static void free_results(ho_backtest_result *result)
+static void free_results(ho_backtest_result *result, int n)
 {
-    for (int i = 0; result && i < N; i++) {
+    for (int i = 0; result && i < n; i++) {
         ho_backtest_free(&result[i]);
     }
     free(result);
 }
 
-static ho_status score_random(ho_market *market, ho_backtest_request request, uint64_t study_seed,
-                              int fold, ho_backtest_result *out, ho_err *err)
+ho_status ho_baselines_begin(ho_market *market, const ho_env_config *env, const ho_window *window,
+                             int n, uint64_t study_seed, ho_backtest_job **out, ho_err *err)
 {
-    ho_backtest_result *result = calloc(N, sizeof *result);
-    ho_status rc = result ? HO_OK : ho_err_set(err, HO_ENOMEM, "out of memory");
-    request.random_turnover = 0.125;
-    request.random_exposure = 0.5;
-    if (rc == HO_OK) {
-        rc = play_random(market, &request, study_seed, fold, result, err);
+    *out = NULL;
+    ho_backtest_request *ask = calloc((size_t)n * WINDOW_REQUESTS, sizeof *ask);
+    if (!ask) {
+        return ho_err_set(err, HO_ENOMEM, "out of memory for the baselines");
     }
-    if (rc == HO_OK) {
-        int median = median_of(result, N);
-        *out = result[median];
-        result[median] = (ho_backtest_result){0};
+    for (int i = 0; i < n; i++) {
+        ho_backtest_request *at = ask + (size_t)i * WINDOW_REQUESTS;
+        for (int b = 0; b < HO_BASELINE_COUNT; b++) {
+            ho_backtest_request request = {.policy = table[b].policy,
+                                           .window = window[i],
+                                           .env = &env[i],
+                                           .random_turnover = 0.125,
+                                           .random_exposure = 0.5,
+                                           .want = HO_WANT_SESSIONS};
+            if (b == HO_BASELINE_RANDOM) {
+                ask_random(&request, study_seed, i, at + b);
+            } else {
+                at[b] = request;
+            }
+        }
     }
-    free_results(result);
+    ho_status rc = ho_backtest_begin(market, NULL, ask, n * WINDOW_REQUESTS, out, err);
+    free(ask);
     return rc;
 }
+
+ho_status ho_baselines_collect(ho_backtest_job **job, int n, ho_backtest_result *out, ho_err *err)
+{
+    ho_backtest_result *all = calloc((size_t)n * WINDOW_REQUESTS, sizeof *all);
+    ho_status rc = all ? ho_backtest_collect(job, all, err)
+                       : ho_err_set(err, HO_ENOMEM, "out of memory for the baselines");
+    ho_backtest_drop(job);
+    for (int i = 0; i < n * HO_BASELINE_COUNT; i++) {
+        out[i] = (ho_backtest_result){0};
+    }
+    for (int i = 0; rc == HO_OK && i < n; i++) {
+        ho_backtest_result *at = all + (size_t)i * WINDOW_REQUESTS;
+        for (int b = 0; b < HO_BASELINE_COUNT; b++) {
+            int from = b == HO_BASELINE_RANDOM ? b + median_of(at + b, N) : b;
+            out[i * HO_BASELINE_COUNT + b] = at[from];
+            at[from] = (ho_backtest_result){0};
+        }
+    }
+    free_results(all, n * WINDOW_REQUESTS);
+    return rc;
+}
+
+/* ---- percentiles --------------------------------------------------------------------------- */
 
 /* Share of bars at which the exposure asked for changes. */
 static double turnover_of(const ho_backtest_result *agent)
@@ -100,50 +127,66 @@ static double turnover_of(const ho_backtest_result *agent)
     return (double)changes / (double)(agent->bars - 1);
 }
 
-ho_status ho_baseline_percentile(ho_market *market, const ho_env_config *env, ho_window window,
-                                 uint64_t study_seed, int fold, const ho_backtest_result *agent,
-                                 double *out, ho_err *err)
+static bool has_percentile(const ho_backtest_result *agent)
 {
-    double mine = agent->metrics.value[HO_METRIC_TOTAL_RETURN], below = 0.0;
-    double exposure = agent->metrics.value[HO_METRIC_EXPOSURE];
-    *out = NAN;
-    if (!agent->actions || agent->bars < 2 || !isfinite(mine) || !isfinite(exposure)) {
-        return HO_OK;
+    return agent->actions && agent->bars >= 2 &&
+           isfinite(agent->metrics.value[HO_METRIC_TOTAL_RETURN]) &&
+           isfinite(agent->metrics.value[HO_METRIC_EXPOSURE]);
+}
+
+ho_status ho_percentiles_begin(ho_market *market, const ho_played *played, int n,
+                               uint64_t study_seed, ho_backtest_job **out, ho_err *err)
+{
+    int asked = 0;
+    *out = NULL;
+    ho_backtest_request *ask = calloc((size_t)n * N, sizeof *ask);
+    if (!ask) {
+        return ho_err_set(err, HO_ENOMEM, "out of memory for random policies");
     }
-    ho_backtest_request request = {
-        .policy = HO_POLICY_RANDOM,
-        .window = window,
-        .env = env,
-        .random_turnover = turnover_of(agent),
-        .random_exposure = exposure,
-    };
-    ho_backtest_result *result = calloc(N, sizeof *result);
-    ho_status rc = result ? HO_OK : ho_err_set(err, HO_ENOMEM, "out of memory");
-    if (rc == HO_OK) {
-        rc = play_random(market, &request, study_seed, fold, result, err);
+    for (int i = 0; i < n; i++) {
+        const ho_backtest_result *agent = played[i].agent;
+        if (has_percentile(agent)) {
+            ho_backtest_request request = {
+                .policy = HO_POLICY_RANDOM,
+                .window = played[i].window,
+                .env = played[i].env,
+                .random_turnover = turnover_of(agent),
+                .random_exposure = agent->metrics.value[HO_METRIC_EXPOSURE],
+            };
+            ask_random(&request, study_seed, played[i].fold, ask + (size_t)asked++ * N);
+        }
     }
-    for (int i = 0; rc == HO_OK && i < N; i++) {
-        double other = result[i].metrics.value[HO_METRIC_TOTAL_RETURN];
-        below += other < mine ? 1.0 : other == mine ? 0.5 : 0.0;
-    }
-    *out = rc == HO_OK ? below / N : NAN;
-    free_results(result);
+    ho_status rc = asked > 0 ? ho_backtest_begin(market, NULL, ask, asked * N, out, err) : HO_OK;
+    free(ask);
     return rc;
 }
 
-ho_status ho_baseline_score(ho_market *market, ho_baseline baseline, const ho_env_config *env,
-                            ho_window window, uint64_t study_seed, int fold,
-                            ho_backtest_result *out, ho_err *err)
+ho_status ho_percentiles_collect(ho_backtest_job **job, const ho_played *played, int n, double *out,
+                                 ho_err *err)
 {
-    *out = (ho_backtest_result){0};
-    ho_backtest_request request = {
-        .policy = table[baseline].policy,
-        .window = window,
-        .env = env,
-        .want = HO_WANT_SESSIONS,
-    };
-    if (baseline == HO_BASELINE_RANDOM) {
-        return score_random(market, request, study_seed, fold, out, err);
+    ho_backtest_result *all = NULL, *at = NULL;
+    ho_status rc = HO_OK;
+    for (int i = 0; i < n; i++) {
+        out[i] = NAN;
     }
-    return ho_backtest(market, NULL, &request, 1, out, err);
+    if (!*job) {
+        return HO_OK;
+    }
+    at = all = calloc((size_t)n * N, sizeof *all);
+    rc = all ? ho_backtest_collect(job, all, err)
+             : ho_err_set(err, HO_ENOMEM, "out of memory for random policies");
+    ho_backtest_drop(job);
+    for (int i = 0; rc == HO_OK && i < n; i++) {
+        double mine = played[i].agent->metrics.value[HO_METRIC_TOTAL_RETURN], below = 0.0;
+        if (!has_percentile(played[i].agent)) {
+            continue;
+        }
+        for (int k = 0; k < N; k++, at++) {
+            double other = at->metrics.value[HO_METRIC_TOTAL_RETURN];
+            below += other < mine ? 1.0 : other == mine ? 0.5 : 0.0;
+        }
+        out[i] = below / N;
+    }
+    free_results(all, n * N);
+    return rc;
 }

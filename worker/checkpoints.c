@@ -118,7 +118,8 @@ void ho_checkpoints_send(const ho_checkpoints *c, ho_pool *pool, ho_link *link, 
     ho_err err = {0};
     void *blob = NULL;
     size_t size = 0;
-    ho_status rc = ho_pool_checkpoint(pool, trial, attempt, c->replay, &blob, &size, &err);
+    ho_status rc = ho_pool_settle(pool, &err);
+    rc = rc == HO_OK ? ho_pool_checkpoint(pool, trial, attempt, c->replay, &blob, &size, &err) : rc;
     if (rc == HO_OK) {
         rc = ho_report_file(link, HO_CHUNK_CHECKPOINT, trial, attempt, "checkpoint", blob, size,
                             &err);
@@ -171,8 +172,11 @@ void ho_checkpoints_send_due(ho_checkpoints *c, ho_pool *pool, ho_link *link)
 
 void ho_checkpoints_send_all(ho_checkpoints *c, ho_pool *pool, ho_link *link)
 {
+    ho_err err = {0};
     const ho_trial_run **run = calloc(TRIALS_MAX, sizeof *run);
-    int n = run ? ho_pool_trials(pool, run, TRIALS_MAX) : 0;
+    ho_status rc =
+        ho_pool_settle(pool, &err); /* trials end here, not while they are gone through */
+    int n = run && rc == HO_OK ? ho_pool_trials(pool, run, TRIALS_MAX) : 0;
     for (int i = 0; i < n; i++) {
         if (run[i]->started_ns != 0) {
             ho_checkpoints_send(c, pool, link, run[i]->plan->number, run[i]->plan->attempt);

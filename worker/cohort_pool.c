@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Trials, slots and turns; see cohort_pool.h. Cohorts are made in cohort_room.c, windows are scored
- * in lane_score.c. */
+ * Trials, slots and admission; see cohort_pool.h. Epochs run in cohort_epoch.c, cohorts are made in
+ * cohort_room.c, windows are scored in lane_score.c. */
 #include "worker/cohort_pool_internal.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,9 +11,8 @@
 
 #include "study/log.h"
 #include "worker/checkpoint.h"
-#include "worker/lane_score.h"
 
-static int64_t monotonic_ns(void)
+int64_t ho_pool_now_ns(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -47,6 +45,7 @@ ho_status ho_pool_create(ho_pool **out, const ho_pool_options *options, ho_err *
     }
     pool->options = *options;
     pool->cpu = info.sm == 0;
+    pool->overlap = options->overlap && !pool->cpu;
     pool->threads = info.processors > 0 ? info.processors : 1;
     rc = ho_preparer_create(&pool->preparer, spare_threads(pool), err);
     if (rc != HO_OK) {
@@ -103,6 +102,17 @@ ho_status ho_pool_resume(ho_pool *pool, ho_trial_plan **plan, const void *blob, 
     return HO_OK;
 }
 
+/* Nothing of it is under way: neither epochs nor scores. */
+static bool settled(const struct entry *entry)
+{
+    const ho_trial_run *run = entry->run;
+    int left = 0;
+    for (int i = 0; i < run->plan->lanes; i++) {
+        left += run->lane[i].phase == HO_LANE_FINISHED;
+    }
+    return entry->cohort->launched == 0 && run->awaited == 0 && run->finished == left;
+}
+
 ho_status ho_pool_checkpoint(ho_pool *pool, int64_t number, int32_t attempt, bool replay,
                              void **blob, size_t *size, ho_err *err)
 {
@@ -110,6 +120,10 @@ ho_status ho_pool_checkpoint(ho_pool *pool, int64_t number, int32_t attempt, boo
         const struct entry *entry = &pool->entry[i];
         if (entry->run->plan->number == number && entry->run->plan->attempt == attempt &&
             entry->cohort) {
+            if (!settled(entry)) {
+                return ho_err_set(err, HO_EAGAIN, "an epoch of trial %lld is under way",
+                                  (long long)number);
+            }
             return ho_checkpoint_save(entry->run, entry->cohort->cohort, replay, blob, size, err);
         }
     }
@@ -153,6 +167,9 @@ ho_status ho_pool_copy(ho_pool *pool, int64_t dst, int64_t src, const ho_agent_c
                           (long long)dst, (long long)src);
     }
     ho_cohort *cohort = to->cohort->cohort;
+    if (!settled(to) || !settled(from)) {
+        return ho_err_set(err, HO_EAGAIN, "an epoch of trial %lld is under way", (long long)dst);
+    }
     ho_status rc = HO_OK;
     for (int i = 0; rc == HO_OK && i < to->run->plan->lanes; i++) { /* refuses before it changes */
         rc = ho_lane_set_agent(cohort, to->run->lane[i].slot, agent, err);
@@ -167,24 +184,51 @@ ho_status ho_pool_copy(ho_pool *pool, int64_t dst, int64_t src, const ho_agent_c
     return rc;
 }
 
-/* Frees the slots of a trial's running lanes. */
-static void stop_lanes(struct entry *entry)
+/* Frees the slots of a trial's running lanes; those of a cohort under way when its epochs have
+ * ended. What is being scored of it is no longer asked for. */
+static void stop_lanes(ho_pool *pool, struct entry *entry)
 {
+    for (int i = 0; i < pool->scores; i++) {
+        ho_score_forget(pool->score[i], entry->run);
+    }
     for (int i = 0; entry->cohort && i < entry->run->plan->lanes; i++) {
         ho_lane_run *lane = &entry->run->lane[i];
         if (lane->phase == HO_LANE_RUNNING) {
-            (void)ho_lane_stop(entry->cohort->cohort, lane->slot);
-            entry->cohort->slot[lane->slot].run = NULL;
-            entry->cohort->active--;
+            ho_pool_free_slot(entry->cohort, lane->slot);
             lane->slot = -1;
             lane->phase = HO_LANE_FINISHED;
         }
     }
 }
 
-static void remove_entry(ho_pool *pool, int i)
+void ho_pool_free_slot(struct cohort *cohort, int slot)
 {
-    stop_lanes(&pool->entry[i]);
+    cohort->slot[slot].run = NULL;
+    cohort->active--;
+    if (cohort->launched > 0) {
+        cohort->slot[slot].leaves = true;
+    } else {
+        (void)ho_lane_stop(cohort->cohort, slot);
+    }
+}
+
+/* Lanes that had to wait for the end of an epoch. */
+static void stop_leavers(ho_pool *pool)
+{
+    for (int c = 0; c < pool->cohorts; c++) {
+        struct cohort *cohort = pool->cohort[c];
+        for (int i = 0; cohort->launched == 0 && i < cohort->capacity; i++) {
+            if (cohort->slot[i].leaves) {
+                (void)ho_lane_stop(cohort->cohort, i);
+                cohort->slot[i].leaves = false;
+            }
+        }
+    }
+}
+
+void ho_pool_remove_entry(ho_pool *pool, int i)
+{
+    stop_lanes(pool, &pool->entry[i]);
     ho_trial_run_destroy(&pool->entry[i].run);
     pool->entries--;
     memmove(&pool->entry[i], &pool->entry[i + 1],
@@ -196,8 +240,12 @@ void ho_pool_destroy(ho_pool **pool)
     if (!pool || !*pool) {
         return;
     }
+    while ((*pool)->scores > 0) {
+        ho_score_drop(&(*pool)->score[--(*pool)->scores]);
+    }
+    free((*pool)->score);
     while ((*pool)->entries > 0) {
-        remove_entry(*pool, (*pool)->entries - 1);
+        ho_pool_remove_entry(*pool, (*pool)->entries - 1);
     }
     while ((*pool)->cohorts > 0) {
         ho_pool_remove_cohort(*pool, (*pool)->cohorts - 1);
@@ -213,14 +261,14 @@ bool ho_pool_drop(ho_pool *pool, int64_t number, int32_t attempt)
     for (int i = 0; i < pool->entries; i++) {
         const ho_trial_plan *plan = pool->entry[i].run->plan;
         if (plan->number == number && (attempt == 0 || plan->attempt == attempt)) {
-            remove_entry(pool, i);
+            ho_pool_remove_entry(pool, i);
             return true;
         }
     }
     return false;
 }
 
-static void fail_entry(ho_pool *pool, struct entry *entry, ho_trial_failure failure)
+void ho_pool_fail_entry(ho_pool *pool, struct entry *entry, ho_trial_failure failure)
 {
     if (entry->failed) {
         return; /* the first lane's reason stands */
@@ -231,11 +279,12 @@ static void fail_entry(ho_pool *pool, struct entry *entry, ho_trial_failure fail
         failure.seed = failure.lane % entry->run->plan->seeds;
         failure.epoch = entry->run->lane[failure.lane].epoch;
     }
-    stop_lanes(entry);
+    stop_lanes(pool, entry);
     pool->options.sink.failed(pool->options.sink.user, entry->run, &failure);
 }
 
-static void fail_with(ho_pool *pool, struct entry *entry, ho_status rc, int lane, const ho_err *err)
+void ho_pool_fail_with(ho_pool *pool, struct entry *entry, ho_status rc, int lane,
+                       const ho_err *err)
 {
     ho_failure_kind kind = HO_FAILURE_INTERNAL;
     if (rc == HO_EGPU) {
@@ -245,22 +294,13 @@ static void fail_with(ho_pool *pool, struct entry *entry, ho_status rc, int lane
     } else if (rc == HO_EINVAL || rc == HO_ECONFIG || rc == HO_EUNSUPPORTED) {
         kind = HO_FAILURE_CONFIG;
     }
-    fail_entry(pool, entry,
-               (ho_trial_failure){.kind = kind,
-                                  .lane = lane,
-                                  .fold = -1,
-                                  .seed = -1,
-                                  .update = -1,
-                                  .reason = err->text[0] ? err->text : ho_status_text(rc)});
-}
-
-static void sweep_failed(ho_pool *pool)
-{
-    for (int i = pool->entries - 1; i >= 0; i--) {
-        if (pool->entry[i].failed) {
-            remove_entry(pool, i);
-        }
-    }
+    ho_pool_fail_entry(pool, entry,
+                       (ho_trial_failure){.kind = kind,
+                                          .lane = lane,
+                                          .fold = -1,
+                                          .seed = -1,
+                                          .update = -1,
+                                          .reason = err->text[0] ? err->text : ho_status_text(rc)});
 }
 
 /* ---- admission ----------------------------------------------------------------------------- */
@@ -328,7 +368,7 @@ static ho_status start_lane(struct cohort *cohort, ho_trial_run *run, int lane, 
     state->slot = slot;
     state->phase = HO_LANE_RUNNING;
     if (run->started_ns == 0) {
-        run->started_ns = monotonic_ns();
+        run->started_ns = ho_pool_now_ns();
     }
     return HO_OK;
 }
@@ -372,12 +412,16 @@ static enum admission admit_entry(ho_pool *pool, struct entry *entry)
             return WAITS_FOR_DEVICE;
         }
         if (rc != HO_OK) {
-            fail_with(pool, entry, rc, -1, &err);
+            ho_pool_fail_with(pool, entry, rc, -1, &err);
             return ADMITTED;
         }
     }
     struct cohort *cohort = entry->cohort;
     int group = group_size(run->plan, cohort->capacity);
+    if (cohort->launched > 0) { /* lanes enter between two epochs */
+        cohort->expects |= cohort->capacity - cohort->active >= min_int(group, waiting);
+        return WAITS_FOR_SLOTS;
+    }
     for (int lane = 0; lane < run->plan->lanes && waiting > 0; lane++) {
         if (run->lane[lane].phase != HO_LANE_WAITING) {
             continue;
@@ -389,7 +433,7 @@ static enum admission admit_entry(ho_pool *pool, struct entry *entry)
         for (int i = 0; i < left; i++, lane++) {
             ho_status rc = start_lane(cohort, run, lane, &err);
             if (rc != HO_OK) {
-                fail_with(pool, entry, rc, lane, &err);
+                ho_pool_fail_with(pool, entry, rc, lane, &err);
                 return ADMITTED;
             }
         }
@@ -403,6 +447,9 @@ static enum admission admit_entry(ho_pool *pool, struct entry *entry)
  * behind one that waits for the device nobody at all. */
 static void admit(ho_pool *pool)
 {
+    for (int i = 0; i < pool->cohorts; i++) {
+        pool->cohort[i]->expects = false;
+    }
     for (int i = 0; i < pool->entries; i++) {
         struct entry *entry = &pool->entry[i];
         entry->waits = false;
@@ -422,234 +469,32 @@ static void admit(ho_pool *pool)
     }
 }
 
-/* ---- one epoch ----------------------------------------------------------------------------- */
+/* ---- one step ------------------------------------------------------------------------------ */
 
-static struct entry *entry_of(ho_pool *pool, const ho_trial_run *run)
+static void sweep_failed(ho_pool *pool)
 {
-    for (int i = 0; i < pool->entries; i++) {
-        if (pool->entry[i].run == run) {
-            return &pool->entry[i];
+    for (int i = pool->entries - 1; i >= 0; i--) {
+        if (pool->entry[i].failed) {
+            ho_pool_remove_entry(pool, i);
         }
     }
-    return NULL;
-}
-
-static void fail_cohort(ho_pool *pool, const struct cohort *cohort, ho_status rc, const ho_err *err)
-{
-    for (int i = 0; i < pool->entries; i++) {
-        if (pool->entry[i].cohort == cohort || rc == HO_EGPU) {
-            fail_with(pool, &pool->entry[i], rc, -1, err);
-        }
-    }
-}
-
-static const char *guard_text(int guard)
-{
-    switch (guard) {
-    case HO_GUARD_LOSS:
-        return "the loss was not finite or above loss_ceiling";
-    case HO_GUARD_GRADIENT:
-        return "the gradient was not finite";
-    case HO_GUARD_VANISHED:
-        return "the gradient stayed below grad_floor";
-    case HO_GUARD_Q:
-        return "|Q| exceeded q_ceiling";
-    default:
-        return "the guard stopped it";
-    }
-}
-
-static void fail_diverged(ho_pool *pool, const struct slot *slot, const ho_epoch_stat *stat)
-{
-    char reason[256];
-    const ho_trial_plan *plan = slot->run->plan;
-    snprintf(reason, sizeof reason, "diverged in fold %d, seed %d, epoch %d, update %lld: %s",
-             plan->fold[slot->lane / plan->seeds], slot->lane % plan->seeds, stat->epoch,
-             (long long)stat->guard_update, guard_text(stat->guard));
-    fail_entry(pool, entry_of(pool, slot->run),
-               (ho_trial_failure){.kind = HO_FAILURE_DIVERGED,
-                                  .lane = slot->lane,
-                                  .update = stat->guard_update,
-                                  .reason = reason});
-}
-
-static bool is_validation_epoch(const ho_trial_plan *plan, int epoch, int lane)
-{
-    const ho_window *w = &plan->validation[lane / plan->seeds];
-    return w->end > w->begin && (epoch % plan->eval_every == 0 || epoch == plan->epochs);
-}
-
-/* Slots of the cohort whose lane has just done an epoch that is scored on validation. */
-static ho_status score_validation(ho_pool *pool, struct cohort *cohort, double *value, ho_err *err)
-{
-    ho_lane_ref *ref = calloc((size_t)cohort->capacity, sizeof *ref);
-    int *where = calloc((size_t)cohort->capacity, sizeof *where);
-    double *scored = calloc((size_t)cohort->capacity * HO_PLAN_OBJECTIVES, sizeof *scored);
-    ho_status rc = ref && where && scored ? HO_OK : ho_err_set(err, HO_ENOMEM, "out of memory");
-    int n = 0;
-    for (int i = 0; rc == HO_OK && i < cohort->capacity; i++) {
-        struct slot *s = &cohort->slot[i];
-        if (s->run && is_validation_epoch(s->run->plan, s->run->lane[s->lane].epoch + 1, s->lane)) {
-            ref[n] = (ho_lane_ref){.run = s->run, .lane = s->lane};
-            where[n++] = i;
-        }
-    }
-    if (rc == HO_OK && n > 0) {
-        rc = ho_score_validation(pool->options.market, cohort->cohort, ref, n, scored, err);
-    }
-    for (int i = 0; rc == HO_OK && i < n; i++) {
-        memcpy(value + (size_t)where[i] * HO_PLAN_OBJECTIVES,
-               scored + (size_t)i * HO_PLAN_OBJECTIVES, HO_PLAN_OBJECTIVES * sizeof *value);
-    }
-    free(scored);
-    free(where);
-    free(ref);
-    return rc;
-}
-
-/* Remembers the weights of the best validation epoch, for select = "best_validation". */
-static ho_status keep_best(struct cohort *cohort, ho_trial_run *run, int lane, double value,
-                           ho_err *err)
-{
-    ho_lane_run *state = &run->lane[lane];
-    if (!ho_objective_better(run->plan->objective[0], value, state->best)) {
-        return HO_OK;
-    }
-    state->best = value;
-    state->best_epoch = state->epoch;
-    if (!run->plan->select_best) {
-        return HO_OK;
-    }
-    ho_tensors_free(&state->best_weights);
-    return ho_lane_export(cohort->cohort, state->slot, &state->best_weights, err);
-}
-
-static ho_status note_epoch(ho_pool *pool, struct cohort *cohort, ho_err *err)
-{
-    size_t values = (size_t)cohort->capacity * HO_PLAN_OBJECTIVES;
-    double *value = malloc(values * sizeof *value);
-    if (!value) {
-        return ho_err_set(err, HO_ENOMEM, "out of memory");
-    }
-    for (size_t i = 0; i < values; i++) {
-        value[i] = NAN;
-    }
-    ho_status rc = score_validation(pool, cohort, value, err);
-    for (int i = 0; rc == HO_OK && i < cohort->capacity; i++) {
-        struct slot *s = &cohort->slot[i];
-        if (!s->run) {
-            continue;
-        }
-        int epoch = s->run->lane[s->lane].epoch + 1;
-        const double *row = value + (size_t)i * HO_PLAN_OBJECTIVES;
-        bool scored = is_validation_epoch(s->run->plan, epoch, s->lane);
-        rc = ho_trial_run_note(s->run, s->lane, &cohort->stats[i], scored ? row : NULL, err);
-        if (rc == HO_OK && scored) {
-            rc = keep_best(cohort, s->run, s->lane, row[0], err);
-        }
-    }
-    free(value);
-    return rc;
-}
-
-/* Scores the test windows of lanes that have done their last epoch, and frees their slots. */
-static ho_status finish_lanes(ho_pool *pool, struct cohort *cohort, ho_err *err)
-{
-    ho_lane_ref *ref = calloc((size_t)cohort->capacity, sizeof *ref);
-    if (!ref) {
-        return ho_err_set(err, HO_ENOMEM, "out of memory");
-    }
-    int n = 0;
-    ho_status rc = HO_OK;
-    for (int i = 0; rc == HO_OK && i < cohort->capacity; i++) {
-        struct slot *s = &cohort->slot[i];
-        if (!s->run || s->run->lane[s->lane].epoch < s->run->plan->epochs) {
-            continue;
-        }
-        ho_lane_run *state = &s->run->lane[s->lane];
-        if (state->best_weights.count > 0 && state->best_epoch < state->epoch) {
-            rc = ho_lane_import(cohort->cohort, i, &state->best_weights, err);
-        }
-        ref[n++] = (ho_lane_ref){.run = s->run, .lane = s->lane};
-    }
-    if (rc == HO_OK && n > 0) {
-        rc = ho_score_tests(pool->options.market, cohort->cohort, ref, n, err);
-    }
-    for (int i = 0; rc == HO_OK && i < n; i++) {
-        ho_lane_run *state = &ref[i].run->lane[ref[i].lane];
-        rc = ho_lane_export(cohort->cohort, state->slot, &state->weights, err);
-        (void)ho_lane_stop(cohort->cohort, state->slot);
-        cohort->slot[state->slot].run = NULL;
-        cohort->active--;
-        state->slot = -1;
-        state->phase = HO_LANE_FINISHED;
-        ho_tensors_free(&state->best_weights);
-        ref[i].run->finished++;
-    }
-    free(ref);
-    return rc;
-}
-
-/* Hands out complete rows and complete trials of this cohort. */
-static void emit(ho_pool *pool, const struct cohort *cohort)
-{
-    const ho_pool_sink *sink = &pool->options.sink;
-    for (int i = 0; i < pool->entries; i++) {
-        struct entry *entry = &pool->entry[i];
-        if (entry->cohort != cohort || entry->failed) {
-            continue;
-        }
-        ho_trial_epoch row;
-        while (ho_trial_run_next_row(entry->run, &row)) {
-            sink->epoch(sink->user, entry->run, &row);
-        }
-        if (entry->run->finished == entry->run->plan->lanes) {
-            entry->run->ended_ns = monotonic_ns();
-            sink->finished(sink->user, entry->run);
-            remove_entry(pool, i--);
-        }
-    }
-}
-
-static ho_status run_cohort(ho_pool *pool, struct cohort *cohort, ho_err *err)
-{
-    ho_status rc = ho_cohort_run_epoch(cohort->cohort, cohort->stats, err);
-    for (int i = 0; rc == HO_OK && i < cohort->capacity; i++) {
-        if (cohort->slot[i].run && cohort->stats[i].state == HO_LANE_DIVERGED) {
-            fail_diverged(pool, &cohort->slot[i], &cohort->stats[i]);
-        }
-    }
-    if (rc == HO_OK) {
-        rc = note_epoch(pool, cohort, err);
-    }
-    if (rc == HO_OK) {
-        rc = finish_lanes(pool, cohort, err);
-    }
-    if (rc != HO_OK) {
-        ho_log(HO_LOG_ERROR, "cohort", "epoch failed: %s", err->text);
-        fail_cohort(pool, cohort, rc, err);
-        return rc;
-    }
-    emit(pool, cohort);
-    return HO_OK;
 }
 
 ho_status ho_pool_step(ho_pool *pool, bool *worked, ho_err *err)
 {
     *worked = false;
+    stop_leavers(pool);
     prepare(pool);
     admit(pool);
     sweep_failed(pool);
-    ho_status rc = HO_OK;
-    for (int i = 0; i < pool->cohorts; i++) {
-        struct cohort *cohort = pool->cohort[(pool->turn + i) % pool->cohorts];
-        if (cohort->active > 0) {
-            pool->turn = (pool->turn + i + 1) % pool->cohorts;
-            *worked = true;
-            rc = run_cohort(pool, cohort, err);
-            break;
-        }
-    }
+    ho_status rc = ho_pool_run(pool, worked, err);
+    sweep_failed(pool);
+    return rc == HO_EGPU ? rc : HO_OK;
+}
+
+ho_status ho_pool_settle(ho_pool *pool, ho_err *err)
+{
+    ho_status rc = ho_pool_run_out(pool, err);
     sweep_failed(pool);
     return rc == HO_EGPU ? rc : HO_OK;
 }

@@ -41,6 +41,9 @@ typedef struct ho_pool_sink {
     void (*epoch)(void *user, const ho_trial_run *run, const ho_trial_epoch *row);
     void (*finished)(void *user, ho_trial_run *run);
     void (*failed)(void *user, const ho_trial_run *run, const ho_trial_failure *failure);
+    /* all windows are scored; may leave a job in run->after, for which the trial waits. NULL: none
+     */
+    void (*ending)(void *user, ho_trial_run *run);
 } ho_pool_sink;
 
 typedef struct ho_pool_options {
@@ -48,6 +51,7 @@ typedef struct ho_pool_options {
     ho_market *market; /* outlives the pool */
     int lanes;         /* agents trained at once on this device; 0: from free memory */
     int together; /* with lanes 0: at least so many, which must train side by side (population) */
+    bool overlap; /* on a GPU: see ho_pool_step */
     ho_pool_sink sink;
 } ho_pool_options;
 
@@ -62,7 +66,8 @@ ho_status ho_pool_add(ho_pool *pool, ho_trial_plan **plan, ho_err *err);
 ho_status ho_pool_resume(ho_pool *pool, ho_trial_plan **plan, const void *blob, size_t size,
                          ho_err *err);
 
-/* A started trial as a blob (checkpoint.h). HO_ENOTFOUND: not here, or not started. */
+/* A started trial as a blob (checkpoint.h). HO_ENOTFOUND: not here, or not started. HO_EAGAIN: an
+ * epoch of it is under way, ho_pool_settle first; so too in the next two. */
 ho_status ho_pool_checkpoint(ho_pool *pool, int64_t number, int32_t attempt, bool replay,
                              void **blob, size_t *size, ho_err *err);
 
@@ -84,8 +89,18 @@ bool ho_pool_drop(ho_pool *pool, int64_t number, int32_t attempt);
 
 /* Admits what fits, then runs one epoch of the next cohort that has active lanes. *worked is false
  * when there was nothing to run. HO_EGPU: the device is gone, every trial was reported as failed;
- * close and leave. Other failures of the backend are failures of the trials concerned. */
+ * close and leave. Other failures of the backend are failures of the trials concerned.
+ *
+ * With `overlap` a GPU does not wait for the host: epochs of all cohorts are under way at once, the
+ * next one behind them unless a lane enters or leaves, is scored or may be pruned first; windows
+ * are scored beside the epochs that follow; what a step has learned is told while the next one's
+ * epochs run. What a trial reports is the same, in the same order; only between trials the order
+ * depends on time, so a population does without. */
 ho_status ho_pool_step(ho_pool *pool, bool *worked, ho_err *err);
+
+/* Ends and tells what is under way, so that every trial stands where its last row says. HO_EGPU as
+ * above. */
+ho_status ho_pool_settle(ho_pool *pool, ho_err *err);
 
 /* Trials held here, oldest first; the pointers stay valid until the pool changes. */
 int ho_pool_trials(const ho_pool *pool, const ho_trial_run **run, int room);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the two halves of the pool share: cohort_pool.c (trials, admission, epochs) and
- * cohort_room.c (cohorts and the memory they take). */
+ * What the parts of the pool share: cohort_pool.c (trials, admission), cohort_epoch.c (epochs and
+ * scores) and cohort_room.c (cohorts and the memory they take). */
 #ifndef HO_WORKER_COHORT_POOL_INTERNAL_H
 #define HO_WORKER_COHORT_POOL_INTERNAL_H
 
 #include "worker/cohort_pool.h"
+#include "worker/lane_score.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -15,12 +16,16 @@ enum { HO_POOL_COHORTS = 8 };
 struct slot {
     ho_trial_run *run; /* NULL: free */
     int lane;
+    bool leaves; /* its lane stops when the epochs under way have ended */
 };
 
 struct cohort {
     ho_cohort_key key;
     ho_cohort *cohort;
     int capacity, active;
+    int launched;         /* epochs under way */
+    bool expects;         /* somebody could enter if no epoch were under way */
+    bool judged;          /* scores were told since its last launch: trials may be pruned */
     struct slot *slot;    /* [capacity] */
     ho_epoch_stat *stats; /* [capacity] */
 };
@@ -30,19 +35,24 @@ struct entry {
     ho_trial_run *run;
     struct cohort *cohort;
     bool failed;   /* leaves at the end of this step */
+    bool ending;   /* all windows are scored, and the sink knows */
     bool waits;    /* found no room in this admission */
     bool prepared; /* the preparer was asked */
 };
 
-/* 1. A cohort's active slots hold lanes of entries in `entry`.  2. entry is in order of arrival. */
+/* 1. A cohort's active slots hold lanes of entries in `entry`.  2. entry is in order of arrival.
+ * 3. Lanes enter and leave, and are read, only while none of their cohort's epochs is under way. */
 struct ho_pool {
     ho_pool_options options;
     bool cpu;
+    bool overlap; /* epochs and scores may be under way between steps */
     int threads;
     ho_preparer *preparer;
     int auto_lanes; /* what "auto" gave last; 0 before */
     struct cohort *cohort[HO_POOL_COHORTS];
     int cohorts, turn;
+    ho_score **score; /* [scores] under way, oldest first */
+    int scores, score_room;
     struct entry *entry;
     int entries, room;
 };
@@ -53,6 +63,20 @@ ho_status ho_pool_cohort_for(ho_pool *pool, const ho_cohort_key *key, int trial_
                              struct cohort **out, ho_err *err);
 /* Destroys cohort i. */
 void ho_pool_remove_cohort(ho_pool *pool, int i);
+
+/* Launches, collects, scores and tells; see ho_pool_step. HO_EGPU: every trial has failed. */
+ho_status ho_pool_run(ho_pool *pool, bool *worked, ho_err *err);
+/* The same until nothing is under way. */
+ho_status ho_pool_run_out(ho_pool *pool, ho_err *err);
+
+void ho_pool_remove_entry(ho_pool *pool, int i);
+/* Stops the lanes and tells the sink, once. */
+void ho_pool_fail_entry(ho_pool *pool, struct entry *entry, ho_trial_failure failure);
+void ho_pool_fail_with(ho_pool *pool, struct entry *entry, ho_status rc, int lane,
+                       const ho_err *err);
+/* Stops the lane of a slot, now or when the epochs under way have ended. */
+void ho_pool_free_slot(struct cohort *cohort, int slot);
+int64_t ho_pool_now_ns(void);
 
 #ifdef __cplusplus
 }

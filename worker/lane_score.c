@@ -3,6 +3,7 @@
 #include "worker/lane_score.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static ho_backtest_request greedy(const ho_lane_ref *ref, ho_window window, unsigned want)
 {
@@ -15,68 +16,134 @@ static ho_backtest_request greedy(const ho_lane_ref *ref, ho_window window, unsi
     };
 }
 
-ho_status ho_score_validation(ho_market *market, ho_cohort *cohort, const ho_lane_ref *ref, int n,
-                              double *value, ho_err *err)
+static void score_free(ho_score **score)
 {
-    ho_backtest_request *request = calloc((size_t)n, sizeof *request);
-    ho_backtest_result *result = calloc((size_t)n, sizeof *result);
-    ho_status rc = request && result ? HO_OK : ho_err_set(err, HO_ENOMEM, "out of memory");
-    for (int i = 0; rc == HO_OK && i < n; i++) {
-        const ho_trial_plan *plan = ref[i].run->plan;
-        request[i] = greedy(&ref[i], plan->validation[ref[i].lane / plan->seeds], 0);
+    if (*score) {
+        free((*score)->ref);
+        free((*score)->epoch);
+        free((*score)->windows);
+        free(*score);
+        *score = NULL;
     }
-    if (rc == HO_OK) {
-        rc = ho_backtest(market, cohort, request, n, result, err);
-    }
-    for (int i = 0; rc == HO_OK && i < n; i++) {
-        const ho_trial_plan *plan = ref[i].run->plan;
-        for (int k = 0; k < plan->objectives; k++) {
-            value[i * HO_PLAN_OBJECTIVES + k] = result[i].metrics.value[plan->objective[k]];
+}
+
+static void fill_requests(const ho_score *score, ho_backtest_request *request)
+{
+    for (int i = 0; i < score->n; i++) {
+        const ho_lane_ref *ref = &score->ref[i];
+        const ho_trial_plan *plan = ref->run->plan;
+        int first = ho_trial_plan_first_test(plan, ref->lane);
+        for (int f = 0; f < score->windows[i]; f++) {
+            *request++ =
+                score->tests
+                    ? greedy(ref, plan->test[first + f],
+                             HO_WANT_SESSIONS | HO_WANT_BARS | HO_WANT_TRADES | HO_WANT_ACTIONS)
+                    : greedy(ref, plan->validation[ref->lane / plan->seeds], 0);
         }
     }
-    for (int i = 0; result && i < n; i++) {
-        ho_backtest_free(&result[i]);
+}
+
+static ho_score *score_new(const ho_lane_ref *ref, int n, bool tests)
+{
+    ho_score *score = calloc(1, sizeof *score);
+    if (!score) {
+        return NULL;
     }
-    free(result);
+    score->ref = calloc((size_t)n, sizeof *ref);
+    score->epoch = calloc((size_t)n, sizeof *score->epoch);
+    score->windows = calloc((size_t)n, sizeof *score->windows);
+    if (!score->ref || !score->epoch || !score->windows) {
+        score_free(&score);
+        return NULL;
+    }
+    memcpy(score->ref, ref, (size_t)n * sizeof *ref);
+    score->n = n;
+    score->tests = tests;
+    for (int i = 0; i < n; i++) {
+        score->epoch[i] = ref[i].run->lane[ref[i].lane].epoch;
+        score->windows[i] = tests ? ho_trial_plan_test_count(ref[i].run->plan) : 1;
+        score->total += score->windows[i];
+    }
+    return score;
+}
+
+ho_status ho_score_begin(ho_market *market, ho_cohort *cohort, const ho_lane_ref *ref, int n,
+                         bool tests, ho_score **out, ho_err *err)
+{
+    ho_score *score = score_new(ref, n, tests);
+    ho_backtest_request *request = score ? calloc((size_t)score->total, sizeof *request) : NULL;
+    ho_status rc = request ? HO_OK : ho_err_set(err, HO_ENOMEM, "out of memory for a score");
+    if (rc == HO_OK) {
+        fill_requests(score, request);
+        rc = ho_backtest_begin(market, cohort, request, score->total, &score->job, err);
+    }
     free(request);
+    if (rc != HO_OK) {
+        score_free(&score);
+    }
+    *out = score;
     return rc;
 }
 
-ho_status ho_score_tests(ho_market *market, ho_cohort *cohort, const ho_lane_ref *ref, int n,
-                         ho_err *err)
+bool ho_score_ready(const ho_score *score)
 {
-    size_t total = 0;
-    for (int i = 0; i < n; i++) {
-        total += (size_t)ho_trial_plan_test_count(ref[i].run->plan);
-    }
-    ho_backtest_request *request = calloc(total, sizeof *request);
-    ho_backtest_result *result = calloc(total, sizeof *result);
-    ho_backtest_result **place = calloc(total, sizeof *place);
-    ho_status rc = request && result && place ? HO_OK : ho_err_set(err, HO_ENOMEM, "out of memory");
-    size_t filled = 0;
-    for (int i = 0; rc == HO_OK && i < n; i++) {
-        const ho_trial_plan *plan = ref[i].run->plan;
-        int first = ho_trial_plan_first_test(plan, ref[i].lane);
-        for (int f = first; f < first + ho_trial_plan_test_count(plan); f++) {
-            request[filled] =
-                greedy(&ref[i], plan->test[f],
-                       HO_WANT_SESSIONS | HO_WANT_BARS | HO_WANT_TRADES | HO_WANT_ACTIONS);
-            place[filled++] = &ref[i].run->test[f * plan->seeds + ref[i].lane % plan->seeds];
+    return ho_backtest_ready(score->job);
+}
+
+void ho_score_forget(ho_score *score, const ho_trial_run *run)
+{
+    for (int i = 0; i < score->n; i++) {
+        if (score->ref[i].run == run) {
+            score->ref[i].run = NULL;
         }
     }
-    if (rc == HO_OK) {
-        rc = ho_backtest(market, cohort, request, (int)total, result, err);
+}
+
+static void give_value(const ho_lane_ref *ref, int epoch, const ho_backtest_result *result)
+{
+    double value[HO_PLAN_OBJECTIVES];
+    const ho_trial_plan *plan = ref->run->plan;
+    for (int k = 0; k < plan->objectives; k++) {
+        value[k] = result->metrics.value[plan->objective[k]];
     }
-    for (size_t i = 0; rc == HO_OK && i < total; i++) {
-        *place[i] = result[i];
+    ho_trial_run_value(ref->run, ref->lane, epoch, value);
+}
+
+/* Takes the results of one lane's test windows. */
+static void give_tests(const ho_lane_ref *ref, ho_backtest_result *result, int count)
+{
+    const ho_trial_plan *plan = ref->run->plan;
+    int first = ho_trial_plan_first_test(plan, ref->lane);
+    for (int f = 0; f < count; f++) {
+        ref->run->test[(first + f) * plan->seeds + ref->lane % plan->seeds] = result[f];
+        result[f] = (ho_backtest_result){0};
     }
-    if (rc != HO_OK && result) {
-        for (size_t i = 0; i < total; i++) {
-            ho_backtest_free(&result[i]);
+    ref->run->finished++;
+}
+
+ho_status ho_score_collect(ho_score *score, ho_err *err)
+{
+    ho_backtest_result *result = calloc((size_t)score->total, sizeof *result), *at = result;
+    ho_status rc = result ? ho_backtest_collect(&score->job, result, err)
+                          : ho_err_set(err, HO_ENOMEM, "out of memory for a score");
+    for (int i = 0; rc == HO_OK && i < score->n; at += score->windows[i++]) {
+        if (score->ref[i].run && score->tests) {
+            give_tests(&score->ref[i], at, score->windows[i]);
+        } else if (score->ref[i].run) {
+            give_value(&score->ref[i], score->epoch[i], at);
         }
     }
-    free(place);
+    for (int i = 0; result && i < score->total; i++) {
+        ho_backtest_free(&result[i]); /* what nobody took */
+    }
     free(result);
-    free(request);
     return rc;
+}
+
+void ho_score_drop(ho_score **score)
+{
+    if (score && *score) {
+        ho_backtest_drop(&(*score)->job);
+        score_free(score);
+    }
 }

@@ -185,26 +185,48 @@ static void drop_bars(ho_backtest_result *result)
     result->bars = result->trade_count = 0;
 }
 
-/* Percentiles of all windows [folds, seeds] among random policies; NaN where it would take more
- * steps than the training did. */
-static ho_status percentiles(const ho_trial_run *run, ho_market *market, uint64_t study_seed,
-                             double *out, ho_err *err)
+/* What every lane did on its test windows: [folds, seeds]; the caller's to free. NULL: no memory.
+ */
+static ho_played *played_of(const ho_trial_run *run)
 {
     const ho_trial_plan *plan = run->plan;
     int n = plan->folds * plan->seeds;
-    int64_t steps = 0;
-    for (int i = 0; i < n; i++) {
-        out[i] = NAN;
-        steps += run->test[i].steps;
-    }
-    ho_status rc = HO_OK;
-    for (int i = 0; rc == HO_OK && i < n && steps * HO_BASELINE_RANDOM_POLICIES <= run->experiences;
-         i++) {
+    ho_played *played = calloc((size_t)n, sizeof *played);
+    for (int i = 0; played && i < n; i++) {
         int fold = i / plan->seeds, seed = i % plan->seeds;
         int lane = plan->agent_folds == plan->folds ? i : seed;
-        rc = ho_baseline_percentile(market, &plan->lane[lane].env, plan->test[fold], study_seed,
-                                    plan->fold[fold], &run->test[i], &out[i], err);
+        played[i] = (ho_played){.env = &plan->lane[lane].env,
+                                .window = plan->test[fold],
+                                .fold = plan->fold[fold],
+                                .agent = &run->test[i]};
     }
+    return played;
+}
+
+ho_status ho_report_ending(ho_trial_run *run, ho_market *market, uint64_t study_seed, ho_err *err)
+{
+    int n = run->plan->folds * run->plan->seeds;
+    int64_t steps = 0;
+    for (int i = 0; i < n; i++) {
+        steps += run->test[i].steps;
+    }
+    if (steps * HO_BASELINE_RANDOM_POLICIES > run->experiences) {
+        return HO_OK;
+    }
+    ho_played *played = played_of(run);
+    ho_status rc = played ? ho_percentiles_begin(market, played, n, study_seed, &run->after, err)
+                          : ho_err_set(err, HO_ENOMEM, "out of memory for a result");
+    free(played);
+    return rc;
+}
+
+static ho_status percentiles(ho_trial_run *run, double *out, ho_err *err)
+{
+    ho_played *played = played_of(run);
+    ho_status rc = played ? ho_percentiles_collect(&run->after, played,
+                                                   run->plan->folds * run->plan->seeds, out, err)
+                          : ho_err_set(err, HO_ENOMEM, "out of memory for a result");
+    free(played);
     return rc;
 }
 
@@ -223,8 +245,7 @@ static ho_status send_all_actions(ho_link *link, ho_trial_run *run, ho_err *err)
     return rc;
 }
 
-ho_status ho_report_result(ho_link *link, ho_trial_run *run, const ho_bars *bars, ho_market *market,
-                           uint64_t study_seed, ho_err *err)
+ho_status ho_report_result(ho_link *link, ho_trial_run *run, const ho_bars *bars, ho_err *err)
 {
     const ho_trial_plan *plan = run->plan;
     int n = plan->folds * plan->seeds;
@@ -235,7 +256,7 @@ ho_status ho_report_result(ho_link *link, ho_trial_run *run, const ho_bars *bars
                        ? HO_OK
                        : ho_err_set(err, HO_ENOMEM, "out of memory for a result");
     if (rc == HO_OK) {
-        rc = percentiles(run, market, study_seed, percentile, err);
+        rc = percentiles(run, percentile, err);
     }
     if (rc == HO_OK) {
         rc = send_all_actions(link, run, err);
@@ -338,32 +359,43 @@ ho_status ho_report_refusal(ho_link *link, int64_t trial, int32_t attempt, ho_fa
 
 /* ---- baselines ----------------------------------------------------------------------------- */
 
-ho_status ho_report_baselines(ho_link *link, ho_market *market, const ho_lane_context *context,
-                              ho_err *err)
+ho_status ho_report_baselines_begin(ho_market *market, const ho_lane_context *context,
+                                    ho_backtest_job **out, ho_err *err)
 {
     const ho_fold_plan *folds = context->folds;
     const ho_settings *settings = context->study->settings;
     uint64_t seed = (uint64_t)ho_settings_i64(settings, HO_KEY_STUDY_SEED);
-    ho_message m = ho_message_make(HO_MSG_BASELINE);
-    m.baseline.window = calloc((size_t)folds->count * HO_BASELINE_COUNT, sizeof *m.baseline.window);
-    if (!m.baseline.window) {
-        return ho_err_set(err, HO_ENOMEM, "out of memory for the baselines");
-    }
+    ho_env_config env[HO_FOLDS_MAX];
+    ho_window test[HO_FOLDS_MAX];
     ho_status rc = HO_OK;
+    *out = NULL;
     for (int f = 0; rc == HO_OK && f < folds->count; f++) {
-        ho_env_config env;
-        rc = ho_lane_config_env(settings, context->bars, folds->fold[f].train, &env, err);
-        for (int b = 0; rc == HO_OK && b < HO_BASELINE_COUNT; b++) {
-            ho_scored_window *w = &m.baseline.window[m.baseline.window_count];
-            rc = ho_baseline_score(market, (ho_baseline)b, &env, folds->fold[f].test, seed, f,
-                                   &w->result, err);
-            snprintf(w->policy, sizeof w->policy, "%s", ho_baseline_name((ho_baseline)b));
-            w->fold = f;
-            w->seed = -1;
-            w->random_percentile = NAN;
-            m.baseline.window_count++;
-        }
+        test[f] = folds->fold[f].test;
+        rc = ho_lane_config_env(settings, context->bars, folds->fold[f].train, &env[f], err);
     }
+    return rc == HO_OK ? ho_baselines_begin(market, env, test, folds->count, seed, out, err) : rc;
+}
+
+ho_status ho_report_baselines(ho_link *link, ho_backtest_job **job, int folds, ho_err *err)
+{
+    int count = folds * HO_BASELINE_COUNT;
+    ho_message m = ho_message_make(HO_MSG_BASELINE);
+    ho_backtest_result *result = calloc((size_t)count, sizeof *result);
+    m.baseline.window = calloc((size_t)count, sizeof *m.baseline.window);
+    ho_status rc = result && m.baseline.window
+                       ? ho_baselines_collect(job, folds, result, err)
+                       : ho_err_set(err, HO_ENOMEM, "out of memory for the baselines");
+    for (int i = 0; rc == HO_OK && i < count; i++) {
+        ho_scored_window *w = &m.baseline.window[m.baseline.window_count++];
+        snprintf(w->policy, sizeof w->policy, "%s",
+                 ho_baseline_name((ho_baseline)(i % HO_BASELINE_COUNT)));
+        w->fold = i / HO_BASELINE_COUNT;
+        w->seed = -1;
+        w->random_percentile = NAN;
+        w->result = result[i]; /* taken */
+    }
+    free(result);
+    ho_backtest_drop(job);
     if (rc == HO_OK) {
         rc = ho_link_send(link, &m, err);
     }

@@ -24,12 +24,15 @@ ho_status ho_report_epoch(ho_link *link, const ho_trial_run *run, const ho_trial
 ho_status ho_report_weights(ho_link *link, const ho_trial_run *run, const ho_study *study,
                             const ho_bars *bars, const ho_features *features, ho_err *err);
 
+/* All windows of a trial are scored: begins to compare it with random policies (run->after), where
+ * that takes fewer steps than the training took. */
+ho_status ho_report_ending(ho_trial_run *run, ho_market *market, uint64_t study_seed, ho_err *err);
+
 /* Artifacts first (recorded actions of every test window), then the result:
  * every window and each seed's joined series (fold -1), for which bars and trades are used and then
- * dropped. Takes the arrays of run->test. bars: of the market. The percentiles
- * among random policies are measured where that takes fewer steps than the training took. */
-ho_status ho_report_result(ho_link *link, ho_trial_run *run, const ho_bars *bars, ho_market *market,
-                           uint64_t study_seed, ho_err *err);
+ * dropped. Takes the arrays of run->test, and run->after, for which it waits. bars: of the market.
+ */
+ho_status ho_report_result(ho_link *link, ho_trial_run *run, const ho_bars *bars, ho_err *err);
 
 /* The same two of a [command] study. */
 ho_status ho_report_command_epoch(ho_link *link, int64_t trial, int32_t attempt, int32_t epoch,
@@ -48,10 +51,12 @@ ho_status ho_report_refusal(ho_link *link, int64_t trial, int32_t attempt, ho_fa
 ho_status ho_report_file(ho_link *link, ho_chunk_kind kind, int64_t trial, int32_t attempt,
                          const char *name, const void *data, size_t size, ho_err *err);
 
-/* Scores the baselines on all test windows, under the study's settings without a trial's, and sends
- * them. */
-ho_status ho_report_baselines(ho_link *link, ho_market *market, const ho_lane_context *context,
-                              ho_err *err);
+/* Begins to score the baselines on all test windows, under the study's settings without a
+ * trial's. */
+ho_status ho_report_baselines_begin(ho_market *market, const ho_lane_context *context,
+                                    ho_backtest_job **out, ho_err *err);
+/* Waits for them and sends them. Ends the job in every case. */
+ho_status ho_report_baselines(ho_link *link, ho_backtest_job **job, int folds, ho_err *err);
 
 #ifdef __cplusplus
 }

@@ -330,6 +330,9 @@ static void say_bye(ho_session *session, const char *reason, bool save)
     ho_err err = {0};
     ho_session_hand_back_orders(session, reason);
     ho_session_hand_back_commands(session, reason, true);
+    if (session->pool && save) {
+        (void)ho_pool_settle(session->pool, &err);
+    }
     int n = session->pool ? ho_pool_trials(session->pool, run, TRIALS_MAX) : 0;
     if (n > 0 && save) {
         ho_checkpoints_send_all(session->checkpoints, session->pool, session->link);
@@ -365,7 +368,7 @@ static void turn(ho_session *session, bool *worked)
         *worked = ho_session_step_commands(session);
     }
     if (session->pool && session->baselines_due) {
-        ho_session_send_baselines(session); /* while the first orders are on their way */
+        ho_session_begin_baselines(session); /* while the first orders are on their way */
     }
     if (session->pool) {
         ho_err err = {0};
@@ -375,6 +378,7 @@ static void turn(ho_session *session, bool *worked)
             ho_session_leave(session, HO_WORKER_EXIT_DEVICE, &err);
             return;
         }
+        ho_session_send_baselines(session, !*worked);
         ho_session_evolve(session);
         ho_checkpoints_send_due(session->checkpoints, session->pool, session->link);
     }

@@ -35,7 +35,8 @@ struct ho_session {
     int64_t want_at_ms;    /* when to look for data again; 0: nothing is wanted */
     int64_t want_pause_ms; /* without a chunk, before it asks again: longer each time */
     leaving leaving;
-    bool baselines_due;             /* not sent since the market was opened */
+    bool baselines_due;             /* not begun since the market was opened */
+    ho_backtest_job *baselines;     /* being scored, to be sent; or NULL */
     bool say_ready;                 /* whatever the figures are */
     ho_msg_ready said;              /* the last ready, without keys */
     int64_t load_at_ms, load_steps; /* since when, experiences since then */
@@ -61,7 +62,9 @@ void ho_session_take_pause(ho_session *session, const ho_message *message);
 /* Data that was asked for and did not come, checkpoints that came. Between two steps. */
 void ho_session_look_for_data(ho_session *session);
 void ho_session_start_resumed(ho_session *session);
-void ho_session_send_baselines(ho_session *session);
+void ho_session_begin_baselines(ho_session *session);
+/* Those of the market that was opened: when they are there, or with `wait`. */
+void ho_session_send_baselines(ho_session *session, bool wait);
 /* Orders that came before the study was open, given back. */
 void ho_session_hand_back_orders(ho_session *session, const char *reason);
 

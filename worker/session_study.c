@@ -37,6 +37,15 @@ static void on_epoch(void *user, const ho_trial_run *run, const ho_trial_epoch *
     }
 }
 
+static void on_ending(void *user, ho_trial_run *run)
+{
+    ho_session *session = user;
+    ho_err err = {0};
+    if (ho_report_ending(run, session->loaded->market, session->loaded->seed, &err) != HO_OK) {
+        complain("random policies", &err);
+    }
+}
+
 static void on_finished(void *user, ho_trial_run *run)
 {
     ho_session *session = user;
@@ -48,8 +57,7 @@ static void on_finished(void *user, ho_trial_run *run)
     const ho_loaded_study *loaded = session->loaded;
     if (ho_report_weights(session->link, run, loaded->study, &loaded->bars, &loaded->features,
                           &err) != HO_OK ||
-        ho_report_result(session->link, run, &loaded->bars, loaded->market, loaded->seed, &err) !=
-            HO_OK) {
+        ho_report_result(session->link, run, &loaded->bars, &err) != HO_OK) {
         complain("result", &err);
         (void)ho_report_refusal(session->link, run->plan->number, run->plan->attempt,
                                 HO_FAIL_INTERNAL, err.text, &err);
@@ -231,6 +239,7 @@ void ho_session_take_pause(ho_session *session, const ho_message *m)
     size_t size = 0;
     ho_status rc = HO_ENOTFOUND; /* nothing to save: not started, or a command */
     if (session->pool) {
+        (void)ho_pool_settle(session->pool, &err);
         rc = ho_pool_pause(session->pool, m->trial, m->attempt, m->pause.epoch, &blob, &size, &err);
     }
     if (rc == HO_OK) {
@@ -268,6 +277,7 @@ void ho_session_close_study(ho_session *session)
     free(session->order);
     session->order = NULL;
     session->order_count = 0;
+    ho_backtest_drop(&session->baselines);
     ho_pool_destroy(&session->pool);
     ho_commands_destroy(&session->commands);
     ho_checkpoints_destroy(&session->checkpoints);
@@ -303,7 +313,8 @@ static ho_status open_pool(ho_session *session, ho_err *err)
     ho_pool_options options = {
         .backend = session->backend,
         .market = session->loaded->market,
-        .sink = {session, on_epoch, on_finished, on_failed},
+        .sink = {session, on_epoch, on_finished, on_failed, on_ending},
+        .overlap = ho_settings_i64(settings, HO_KEY_POPULATION_SIZE) == 0,
     };
     if (!ho_settings_is_auto(settings, HO_KEY_WORKERS_LANES)) {
         options.lanes = (int)ho_settings_i64(settings, HO_KEY_WORKERS_LANES);
@@ -355,6 +366,29 @@ void ho_session_open_gate(ho_session *session)
     }
 }
 
+void ho_session_begin_baselines(ho_session *session)
+{
+    ho_err err = {0};
+    session->baselines_due = false;
+    ho_lane_context context = ho_loaded_study_context(session->loaded);
+    if (ho_report_baselines_begin(session->loaded->market, &context, &session->baselines, &err) !=
+        HO_OK) {
+        complain("baselines", &err);
+    }
+}
+
+void ho_session_send_baselines(ho_session *session, bool wait)
+{
+    ho_err err = {0};
+    if (!session->baselines || (!wait && !ho_backtest_ready(session->baselines))) {
+        return;
+    }
+    if (ho_report_baselines(session->link, &session->baselines, session->loaded->folds->count,
+                            &err) != HO_OK) {
+        complain("baselines", &err);
+    }
+}
+
 static void open_market(ho_session *session)
 {
     ho_err err = {0};
@@ -386,16 +420,6 @@ static void open_commands(ho_session *session)
     }
     session->say_ready = true;
     begin(session);
-}
-
-void ho_session_send_baselines(ho_session *session)
-{
-    ho_err err = {0};
-    ho_lane_context context = ho_loaded_study_context(session->loaded);
-    session->baselines_due = false;
-    if (ho_report_baselines(session->link, session->loaded->market, &context, &err) != HO_OK) {
-        complain("baselines", &err);
-    }
 }
 
 /* Looks for the data; opens the market when it is complete, asks for what is missing else. */

@@ -80,6 +80,7 @@ void ho_trial_run_destroy(ho_trial_run **run)
     for (int i = 0; r->test && i < r->plan->folds * r->plan->seeds; i++) {
         ho_backtest_free(&r->test[i]);
     }
+    ho_backtest_drop(&r->after);
     free(r->lane);
     free(r->row);
     free(r->test);
@@ -132,6 +133,32 @@ ho_status ho_trial_run_note(ho_trial_run *run, int lane, const ho_epoch_stat *st
     return HO_OK;
 }
 
+ho_status ho_trial_run_await(ho_trial_run *run, int lane, const ho_epoch_stat *stat, ho_err *err)
+{
+    ho_status rc = ho_trial_run_note(run, lane, stat, NULL, err);
+    if (rc == HO_OK) {
+        ho_epoch_row *row = run->row[run->lane[lane].epoch - 1];
+        row->scored = true;
+        row->awaited++;
+        run->awaited++;
+    }
+    return rc;
+}
+
+void ho_trial_run_value(ho_trial_run *run, int lane, int epoch, const double *values)
+{
+    ho_lane_run *state = &run->lane[lane];
+    ho_epoch_row *row = run->row[epoch - 1];
+    size_t n = (size_t)run->plan->objectives;
+    memcpy(row->value + (size_t)lane * n, values, n * sizeof *values);
+    row->awaited--;
+    run->awaited--;
+    if (ho_objective_better(run->plan->objective[0], values[0], state->best)) {
+        state->best = values[0];
+        state->best_epoch = epoch;
+    }
+}
+
 /* Mean over the defined of value[first, first + stride, ...]; NaN when none is. */
 static double mean_defined(const double *value, int n, int stride)
 {
@@ -159,7 +186,7 @@ bool ho_trial_run_next_row(ho_trial_run *run, ho_trial_epoch *out)
         return false;
     }
     ho_epoch_row *row = run->row[run->rows_out];
-    if (!row || row->noted < plan->lanes) {
+    if (!row || row->noted < plan->lanes || row->awaited > 0) {
         return false;
     }
     int n = plan->objectives;

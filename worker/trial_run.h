@@ -37,7 +37,8 @@ typedef struct ho_lane_run {
 /* One epoch of all lanes, until the last lane has passed it. */
 typedef struct ho_epoch_row {
     int32_t noted;       /* lanes */
-    bool scored;         /* values hold something */
+    int32_t awaited;     /* lanes whose values are on their way */
+    bool scored;         /* values hold something, or will */
     ho_epoch_stat *stat; /* [lanes] */
     double *value;       /* [lanes, objectives] NaN where not scored */
     double *fold_value;  /* [agent_folds] */
@@ -58,7 +59,9 @@ typedef struct ho_trial_run {
     ho_epoch_row **row;       /* [plan->epochs] NULL: no lane there yet, or forgotten */
     int32_t rows_out;         /* rows handed out */
     ho_backtest_result *test; /* [folds, seeds], filled as lanes finish */
-    int32_t finished;         /* lanes */
+    int32_t finished;         /* lanes whose test windows are scored */
+    int32_t awaited;          /* values on their way, of all rows */
+    ho_backtest_job *after;   /* of the sink's `ending`: the trial ends when it is ready; or NULL */
     int64_t started_ns;       /* monotonic; 0 before the first lane starts */
     int64_t ended_ns;
     int64_t experiences, updates; /* over all lanes */
@@ -72,6 +75,11 @@ void ho_trial_run_destroy(ho_trial_run **run);
  * NULL in an epoch without one. HO_ENOMEM. */
 ho_status ho_trial_run_note(ho_trial_run *run, int lane, const ho_epoch_stat *stat,
                             const double *values, ho_err *err);
+
+/* The same in an epoch whose validation window is being scored: the row waits for the values. */
+ho_status ho_trial_run_await(ho_trial_run *run, int lane, const ho_epoch_stat *stat, ho_err *err);
+/* They are there; epoch from 1. Also the best of the lane so far. */
+void ho_trial_run_value(ho_trial_run *run, int lane, int epoch, const double *values);
 
 /* Row of an epoch (from 0) with room for all lanes, made when there is none yet; NULL: no memory.
  */

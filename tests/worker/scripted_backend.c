@@ -20,8 +20,13 @@ struct ho_lane {
     float weight; /* of the whole network: the epoch it stands for */
 };
 struct ho_cohort {
-    int capacity;
+    int capacity, launched;
     struct ho_lane *lane;
+};
+/* Requests as they were at the begin, and what each will give. */
+struct ho_backtest_job {
+    int n, polls;
+    ho_backtest_result *result;
 };
 
 void script_reset(void)
@@ -150,6 +155,9 @@ float script_weight(uint64_t key)
 ho_status ho_lane_start(ho_cohort *cohort, int slot, const ho_lane_config *config, ho_err *err)
 {
     struct ho_lane *lane = &cohort->lane[slot];
+    if (cohort->launched > 0) {
+        return ho_err_set(err, HO_EINVAL, "an epoch of this cohort is under way");
+    }
     if (slot < 0 || slot >= cohort->capacity || lane->active) {
         return ho_err_set(err, HO_EINVAL, "slot %d is taken or out of range", slot);
     }
@@ -166,12 +174,38 @@ ho_status ho_lane_start(ho_cohort *cohort, int slot, const ho_lane_config *confi
 
 ho_status ho_lane_stop(ho_cohort *cohort, int slot)
 {
+    if (cohort->launched > 0) {
+        script.intrusions++;
+        return HO_EINVAL;
+    }
     cohort->lane[slot].active = 0;
     return HO_OK;
 }
 
-ho_status ho_cohort_run_epoch(ho_cohort *cohort, ho_epoch_stat *stats, ho_err *err)
+int ho_cohort_depth(const ho_cohort *cohort)
 {
+    (void)cohort;
+    return script.gpu ? 2 : 1;
+}
+
+ho_status ho_cohort_launch_epoch(ho_cohort *cohort, ho_err *err)
+{
+    if (cohort->launched == ho_cohort_depth(cohort)) {
+        return ho_err_set(err, HO_EINVAL, "too many epochs are under way");
+    }
+    cohort->launched++;
+    script.launches++;
+    script.most_launched =
+        cohort->launched > script.most_launched ? cohort->launched : script.most_launched;
+    return HO_OK;
+}
+
+ho_status ho_cohort_collect_epoch(ho_cohort *cohort, ho_epoch_stat *stats, ho_err *err)
+{
+    if (cohort->launched == 0) {
+        return ho_err_set(err, HO_EINVAL, "no epoch is under way");
+    }
+    cohort->launched--;
     script.epochs_run++;
     if (script.epochs_until_lost > 0 && script.epochs_run >= script.epochs_until_lost) {
         return ho_err_set(err, HO_EGPU, "an illegal memory access was encountered");
@@ -200,6 +234,61 @@ ho_status ho_cohort_run_epoch(ho_cohort *cohort, ho_epoch_stat *stats, ho_err *e
         }
     }
     return HO_OK;
+}
+
+ho_status ho_backtest_begin(ho_market *market, ho_cohort *cohort,
+                            const ho_backtest_request *requests, int n, ho_backtest_job **out,
+                            ho_err *err)
+{
+    *out = NULL;
+    if (cohort && cohort->launched > 0) {
+        return ho_err_set(err, HO_EINVAL, "an epoch of this cohort is under way");
+    }
+    if (script.jobs_limit > 0 && script.jobs >= script.jobs_limit) {
+        return ho_err_set(err, HO_ENOMEM, "out of memory for a backtest");
+    }
+    ho_backtest_job *job = calloc(1, sizeof *job);
+    job->n = n;
+    job->polls = script.job_polls;
+    job->result = calloc((size_t)n + 1, sizeof *job->result);
+    (void)ho_backtest(market, cohort, requests, n, job->result, err);
+    script.jobs++;
+    *out = job;
+    return HO_OK;
+}
+
+int ho_backtest_ready(const ho_backtest_job *job)
+{
+    return --((ho_backtest_job *)(uintptr_t)job)->polls < 0;
+}
+
+static void job_free(ho_backtest_job **job)
+{
+    free((*job)->result);
+    free(*job);
+    *job = NULL;
+    script.jobs--;
+}
+
+ho_status ho_backtest_collect(ho_backtest_job **job, ho_backtest_result *results, ho_err *err)
+{
+    if (script.jobs_until_lost > 0 && --script.jobs_until_lost == 0) {
+        ho_backtest_drop(job);
+        return ho_err_set(err, HO_EGPU, "an illegal memory access was encountered");
+    }
+    memcpy(results, (*job)->result, (size_t)(*job)->n * sizeof *results);
+    job_free(job);
+    return HO_OK;
+}
+
+void ho_backtest_drop(ho_backtest_job **job)
+{
+    if (job && *job) {
+        for (int i = 0; i < (*job)->n; i++) {
+            ho_backtest_free(&(*job)->result[i]);
+        }
+        job_free(job);
+    }
 }
 
 ho_status ho_backtest(ho_market *market, ho_cohort *cohort, const ho_backtest_request *requests,

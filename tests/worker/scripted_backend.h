@@ -13,14 +13,20 @@ typedef struct ho_script {
     size_t memory;     /* bytes free at the start */
     size_t lane_bytes; /* of one lane, whatever its shape */
     int create_limit;  /* lanes all cohorts may hold before ho_cohort_create runs out; 0: none */
-    int epochs_until_lost; /* the device is gone at this call of run_epoch; 0: never */
+    int epochs_until_lost; /* the device is gone at this epoch; 0: never */
+    int jobs_until_lost;   /* likewise at the collect of this backtest job */
+    int jobs_limit;        /* backtest jobs that fit the device side by side; 0: all */
+    int job_polls;         /* how often a job says that it is not ready */
     uint64_t diverge_key;  /* rng_key[0] of the lane that diverges; 0: none */
     int diverge_epoch;     /* in which epoch of its own */
     uint64_t refuse_key;   /* rng_key[0] of a lane that ho_lane_start refuses; 0: none */
     /* what happened */
     int cohorts, cohorts_created, epochs_run, lanes_started, lanes_held, most_lanes_held;
     int lanes_restored, backtests, imports, exports;
-    int lanes_prepared; /* started with the weights that ho_lane_prepare made for them */
+    int launches, most_launched; /* epochs; of one cohort under way */
+    int jobs;                    /* backtests under way */
+    int intrusions;              /* lanes stopped while an epoch was under way */
+    int lanes_prepared;          /* started with the weights that ho_lane_prepare made for them */
 } ho_script;
 
 extern ho_script script;
