@@ -373,6 +373,39 @@ static void a_short_run_of_everything(void **state)
     }
 }
 
+/* Both forms of the fused update and the pass over new experience, for compute-sanitizer. */
+static void the_fused_kernels_run_briefly(void **state)
+{
+    (void)state;
+    ho_err err;
+    ho_epoch_stat stat[5];
+    for (int lanes = 1; lanes <= 5; lanes += 4) { /* the split and the streaming form */
+        world *w = open_world(0, 0);
+        ho_cohort_key key = reference_key(w);
+        key.hidden1 = key.hidden2 = 256;
+        key.head = 128;
+        key.batch = 128;
+        key.episodes = 9;
+        key.episode_length = 6;
+        key.updates = 1;
+        key.replay = HO_REPLAY_PER;
+        ho_cohort *c = open_cohort(w, &key, lanes);
+        if (!((cuda_cohort *)c)->learn.fused) {
+            ho_cohort_destroy(&c);
+            world_free(&w);
+            skip(); /* no sm_90a */
+        }
+        ho_lane_config lane = lane_of(w, &key, 1);
+        lane.agent.learn_start = 1;
+        start(c, lanes - 1, &lane);
+        run(c, 1, stat);
+        assert_int_equal(stat[lanes - 1].updates, 1);
+        CHECK_OK(ho_cuda_cohort_check_guards(c, &err), &err);
+        ho_cohort_destroy(&c);
+        world_free(&w);
+    }
+}
+
 static size_t free_memory(world *w)
 {
     ho_err err;
@@ -500,6 +533,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(every_epoch_draws_new_numbers),
         cmocka_unit_test(no_kernel_writes_outside_its_slice),
         cmocka_unit_test(a_short_run_of_everything),
+        cmocka_unit_test(the_fused_kernels_run_briefly),
         cmocka_unit_test(memory_is_flat_over_trials_of_changing_shapes),
         cmocka_unit_test(a_cohort_that_does_not_fit_is_refused),
         cmocka_unit_test(the_second_gpu_gives_the_same_bits_and_leaves_the_first_alone),
