@@ -46,6 +46,7 @@ typedef struct ho_device_info {
     char name[128];
     char uuid[48];  /* "GPU-..." or "cpu" */
     int sm;         /* 90 for compute capability 9.0; 0 on the CPU */
+    int image;      /* 80: the kernels compiled for 8.0 run; 0 on the CPU */
     int processors; /* multiprocessors, or threads */
     size_t memory_total, memory_free;
     char toolkit[32], driver[32];

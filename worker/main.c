@@ -65,8 +65,8 @@ static int print_devices(void)
             printf("cpu  %s, %d threads, %zu MB\n", info.name, info.processors,
                    info.memory_total >> 20);
         } else {
-            printf("%-3d  %s, %s, %zu MB, driver %s, CUDA %s\n", i, info.uuid, info.name,
-                   info.memory_total >> 20, info.driver, info.toolkit);
+            printf("%-3d  %s, %s, %zu MB, driver %s, CUDA %s, kernels of sm_%d\n", i, info.uuid,
+                   info.name, info.memory_total >> 20, info.driver, info.toolkit, info.image);
         }
         ho_backend_close(&backend);
     }

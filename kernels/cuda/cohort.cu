@@ -13,7 +13,7 @@
 #include "kernels/cuda/trace_rows.h"
 #include "kernels/env/diversity.h"
 
-static ho_status check_key(const ho_cohort_key *key, ho_err *err)
+static ho_status check_key(const cuda_backend *b, const ho_cohort_key *key, ho_err *err)
 {
     ho_status rc = ho_cohort_key_check(key, err);
     if (rc != HO_OK) {
@@ -22,6 +22,11 @@ static ho_status check_key(const ho_cohort_key *key, ho_err *err)
     if (ho_state_width(key) > HO_STATE_PAD) {
         return ho_err_set(err, HO_EUNSUPPORTED, "a state of %d columns; the GPU takes at most %d",
                           ho_state_width(key), HO_STATE_PAD);
+    }
+    if (key->precision == HO_PRECISION_FP8 && b->image < 80) {
+        return ho_err_set(err, HO_EUNSUPPORTED,
+                          "precision fp8 needs compute capability 8.0; this GPU has f32 and bf16, "
+                          "whose products are of float16 there");
     }
     return HO_OK;
 }
@@ -43,7 +48,7 @@ static ho_cohort_plan plan_memory(const cuda_backend *b, const ho_cohort_key *ke
 ho_status ho_cuda_cohort_memory(ho_backend *backend, const ho_cohort_key *key, size_t *per_lane,
                                 size_t *fixed, ho_err *err)
 {
-    ho_status rc = check_key(key, err);
+    ho_status rc = check_key((const cuda_backend *)backend, key, err);
     if (rc == HO_OK) {
         ho_device_net net;
         int fused;
@@ -279,7 +284,7 @@ ho_status ho_cuda_cohort_create(ho_backend *backend, ho_market *market, const ho
     int fused = 0;
     const char *graph = getenv("HYPEROPT_CUDA_GRAPH");
     ho_status rc = ho_cuda_enter(b, err);
-    rc = rc == HO_OK ? check_key(key, err) : rc;
+    rc = rc == HO_OK ? check_key(b, key, err) : rc;
     if (rc != HO_OK) {
         return rc;
     }

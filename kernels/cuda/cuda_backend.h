@@ -22,7 +22,8 @@ typedef struct cuda_backend {
     ho_backend base;
     ho_device_pool pool; /* all memory of the device but pinned buffers */
     int device;
-    int sm; /* 90 for 9.0 */
+    int sm;    /* 90 for 9.0 */
+    int image; /* architecture of the kernels that the driver chose: 75, 80, 86, 89, 90, 120 */
     int processors;
     int shared_limit;    /* bytes a block may have */
     int fused;           /* the sm_90a kernels may run */

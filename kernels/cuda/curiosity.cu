@@ -22,17 +22,16 @@ enum {
     W1_PER = (IN + 15) / 16,                  /* inputs of each of its 4 hidden units */
 };
 
-/* Odd pitches: threads that walk rows or units meet different banks. */
+/* Odd pitches: threads that walk rows or units meet different banks. Below the 64 KB of sm_75. */
 typedef struct train_block {
     float w1[HIDDEN][IN];
     float b1[HIDDEN];
     float w2[OUT][HIDDEN + 1];
     float b2[OUT];
     float x[ROWS][IN + 2];
-    float hidden[ROWS][HIDDEN + 1];
-    float error[ROWS][OUT + 1]; /* prediction - next state */
-    float d_hidden[ROWS][HIDDEN + 1];
-    int32_t bar[ROWS]; /* of the states */
+    float hidden[ROWS][HIDDEN + 1]; /* of the backward pass: their gradients */
+    float error[ROWS][OUT + 1];     /* prediction - next state */
+    int32_t bar[ROWS];              /* of the states */
     ho_adam adam;
 } train_block;
 
@@ -119,7 +118,7 @@ static __device__ void forward_rows(train_block *b, const ho_experience_view &v,
     __syncthreads();
 }
 
-/* d_hidden of the rows. Ends with a barrier. */
+/* The gradients of the rows' hidden units, in their place. Ends with a barrier. */
 static __device__ void backward_hidden(train_block *b)
 {
     const int r0 = (int)threadIdx.x / 16 * TILE, first = (int)threadIdx.x % 16;
@@ -138,8 +137,8 @@ static __device__ void backward_hidden(train_block *b)
     for (int a = 0; a < TILE; a++) {
 #pragma unroll
         for (int j = 0; j < HIDDEN_PER; j++) {
-            const bool positive = b->hidden[r0 + a][first + 16 * j] > 0.0f;
-            b->d_hidden[r0 + a][first + 16 * j] = positive ? d[a][j] : d[a][j] * 0.01f;
+            float *hidden = &b->hidden[r0 + a][first + 16 * j];
+            *hidden = *hidden > 0.0f ? d[a][j] : d[a][j] * 0.01f;
         }
     }
     __syncthreads();
@@ -149,7 +148,6 @@ static __device__ void backward_hidden(train_block *b)
 static __device__ void backward_rows(train_block *b, train_gradient *g)
 {
     const int t = (int)threadIdx.x, out0 = t / 32 * TILE, hidden0 = t / 16 * TILE;
-    backward_hidden(b);
     for (int r = 0; r < ROWS; r++) {
 #pragma unroll
         for (int i = 0; i < W2_PER; i++) {
@@ -159,16 +157,21 @@ static __device__ void backward_rows(train_block *b, train_gradient *g)
                 g->w2[a][i] = fmaf(b->error[r][out0 + a], h, g->w2[a][i]);
             }
         }
+        g->bias += t >= HIDDEN && t < HIDDEN + OUT ? b->error[r][t - HIDDEN] : 0;
+    }
+    __syncthreads();
+    backward_hidden(b);
+    for (int r = 0; r < ROWS; r++) {
 #pragma unroll
         for (int i = 0; i < W1_PER; i++) {
             const int column = t % 16 + 16 * i;
             const float x = column < IN ? b->x[r][column] : 0.0f;
 #pragma unroll
             for (int a = 0; a < TILE; a++) {
-                g->w1[a][i] = fmaf(b->d_hidden[r][hidden0 + a], x, g->w1[a][i]);
+                g->w1[a][i] = fmaf(b->hidden[r][hidden0 + a], x, g->w1[a][i]);
             }
         }
-        g->bias += t < HIDDEN ? b->d_hidden[r][t] : t < HIDDEN + OUT ? b->error[r][t - HIDDEN] : 0;
+        g->bias += t < HIDDEN ? b->hidden[r][t] : 0;
     }
     __syncthreads();
 }

@@ -23,17 +23,7 @@ static __device__ __forceinline__ void store2(float *to, float a, float b)
 
 static __device__ __forceinline__ void store2(bf16 *to, float a, float b)
 {
-    *(__nv_bfloat162 *)to = __floats2bfloat162_rn(a, b);
-}
-
-static __device__ __forceinline__ float as_float(float x)
-{
-    return x;
-}
-
-static __device__ __forceinline__ float as_float(bf16 x)
-{
-    return __bfloat162float(x);
+    *(__nv_bfloat162 *)to = shorts_of(a, b);
 }
 
 /* The float32 parameters that layer l computes with. */
@@ -150,8 +140,8 @@ static __global__ void __launch_bounds__(TILE_THREADS)
         const size_t at = (size_t)row * layer.in + column;
         g0 *= scale;
         g1 *= scale;
-        store2(dx + at, as_float(h[at]) > 0.0f ? g0 : LEAKY_SLOPE * g0,
-               as_float(h[at + 1]) > 0.0f ? g1 : LEAKY_SLOPE * g1);
+        store2(dx + at, float_of(h[at]) > 0.0f ? g0 : LEAKY_SLOPE * g0,
+               float_of(h[at + 1]) > 0.0f ? g1 : LEAKY_SLOPE * g1);
     });
 }
 
@@ -223,10 +213,11 @@ static __global__ void __launch_bounds__(TILE_THREADS)
         if (sums_bias) {
 #pragma unroll
             for (int i = 0; i < stage_k; i++) {
-                bias_sum += as_float(stage[i * pitch + (int)threadIdx.x]);
+                bias_sum += float_of(stage[i * pitch + (int)threadIdx.x]);
             }
         }
     });
+    const float unscaled = 1.0f / delta_scale<T>();
     float *gradient = v.gradient + (size_t)k * v.net.params;
     float square = 0.0f;
     shape::visit(acc, [&](int m, int n, float g0, float g1) {
@@ -234,12 +225,13 @@ static __global__ void __launch_bounds__(TILE_THREADS)
         if (row >= layer.out || column >= layer.in) {
             return;
         }
-        g0 = ho_device_net_has(&v.net, l, row, column) ? g0 : 0.0f;
-        g1 = ho_device_net_has(&v.net, l, row, column + 1) ? g1 : 0.0f;
+        g0 = ho_device_net_has(&v.net, l, row, column) ? unscaled * g0 : 0.0f;
+        g1 = ho_device_net_has(&v.net, l, row, column + 1) ? unscaled * g1 : 0.0f;
         store2(gradient + layer.weight + (size_t)row * layer.in + column, g0, g1);
         square = fmaf(g0, g0, square);
         square = fmaf(g1, g1, square);
     });
+    bias_sum *= unscaled;
     if (sums_bias && out0 + (int)threadIdx.x < layer.out) {
         gradient[layer.bias + out0 + (int)threadIdx.x] = bias_sum;
         square = fmaf(bias_sum, bias_sum, square);

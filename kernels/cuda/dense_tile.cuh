@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The tiled matrix product under every dense layer of the portable path: one block computes a
- * BM x 64 tile of C = A B, in bfloat16 on tensor cores (mma.sync, sm_80 and later) or in float32
+ * BM x 64 tile of C = A B, in short floats on tensor cores (mma.sync) or in float32
  * with fused multiply-adds. 256 threads.
  *
  * An operand is stored with its summed dimension contiguous (`K_MAJOR`: rows [m or n][k]) or with
@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "kernels/cuda/ptx.cuh"
+#include "kernels/cuda/short_float.cuh"
 
 typedef __nv_bfloat16 bf16;
 

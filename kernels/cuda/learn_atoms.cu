@@ -202,12 +202,12 @@ static __global__ void __launch_bounds__(WARPS * 32)
                 const float shared = net.dueling ? g / (float)net.branches.size[d] : 0.0f;
                 value += g;
                 for (int a = 0; a < net.branches.size[d]; a++) {
-                    put(&gradient[(net.branches.first[d] + a) * atoms + atom],
-                        (a == choice[d] ? g : 0.0f) - shared);
+                    put_delta(&gradient[(net.branches.first[d] + a) * atoms + atom],
+                              (a == choice[d] ? g : 0.0f) - shared);
                 }
             }
             if (net.dueling) {
-                put(&gradient[net.values + atom], value);
+                put_delta(&gradient[net.values + atom], value);
             }
         }
     }

@@ -182,7 +182,8 @@ static __global__ void __launch_bounds__(TD_WARPS * 32)
         for (int c = 0; c < TD_SLOTS; c++) {
             const int output = l + 32 * c;
             if (v.first_new < 0 && output < width) {
-                put(&d_row[output], v.net.dueling && output == v.net.values ? value_slope : g[c]);
+                put_delta(&d_row[output],
+                          v.net.dueling && output == v.net.values ? value_slope : g[c]);
             }
         }
     }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The market on the device: float64 tables as the host made them, features padded to HO_STATE_PAD
- * columns in float32 and bfloat16. One allocation; sigma tables and features rounded to E4M3 are
- * added at their first use. */
+ * columns in float32 and short floats. One allocation; sigma tables and features rounded to E4M3
+ * are added at their first use. */
 #include <cuda_bf16.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels/agents/e4m3.h"
 #include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/short_float.cuh"
 
 enum { PAD_THREADS = 256, UPLOAD_ROWS = 65536 };
 
@@ -23,7 +24,7 @@ static __global__ void __launch_bounds__(PAD_THREADS)
     const int column = (int)(i % HO_STATE_PAD);
     const float x = column < F ? from[i / HO_STATE_PAD * F + column] : 0.0f;
     f32[i] = x;
-    bf16[i] = __float2bfloat16(x);
+    bf16[i] = short_of(x);
 }
 
 static ho_device_pool *pool_of(const cuda_market *m)
@@ -37,7 +38,7 @@ static __global__ void __launch_bounds__(PAD_THREADS)
 {
     const int64_t i = (int64_t)blockIdx.x * PAD_THREADS + threadIdx.x;
     if (i < n) {
-        to[i] = __float2bfloat16(ho_e4m3_of(__bfloat162float(from[i]), HO_E4M3_ACTIVATION));
+        to[i] = short_of(ho_e4m3_of(float_of(from[i]), HO_E4M3_ACTIVATION));
     }
 }
 

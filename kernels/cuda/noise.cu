@@ -2,13 +2,12 @@
  * Noisy networks while learning: one draw of noise an update and network, the effective weights the
  * products read, the gradient of the sigmas. The optimiser's state is means and sigmas; effective
  * weights are scratch. */
-#include <cuda_bf16.h>
-
 #include "kernels/cpu/init.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/learn.h"
 #include "kernels/cuda/noise.cuh"
 #include "kernels/cuda/sampling.cuh"
+#include "kernels/cuda/short_float.cuh"
 
 enum { THREADS = 256, PART = 2048 /* sigmas whose squares one block sums */ };
 
@@ -91,7 +90,7 @@ static __global__ void __launch_bounds__(THREADS)
     (target ? v.noisy_target : v.noisy_online)[(size_t)k * v.net.means + at] = w;
     if (v.bf16 && at < v.net.weights) {
         __nv_bfloat16 *copy = (__nv_bfloat16 *)(target ? v.target_copy : v.online_copy);
-        copy[(size_t)k * v.net.weights + at] = __float2bfloat16(w);
+        copy[(size_t)k * v.net.weights + at] = short_of(w);
     }
 }
 

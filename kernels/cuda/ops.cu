@@ -7,7 +7,7 @@
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/range.h"
 
-enum { SM_MIN = 80 };
+enum { SM_MIN = 75 };
 
 int ho_cuda_device_count(void)
 {
@@ -63,6 +63,26 @@ static int portable_wanted(const ho_backend_options *o)
     return o->force_portable || (variable && variable[0] && strcmp(variable, "0") != 0);
 }
 
+/* Does nothing; its image is of the architecture that the driver chose among the compiled ones. */
+static __global__ void chosen_image(void)
+{
+}
+
+static ho_status find_image(const cudaDeviceProp *prop, int device, int *out, ho_err *err)
+{
+    cudaFuncAttributes attributes;
+    const cudaError_t error = cudaFuncGetAttributes(&attributes, chosen_image);
+    if (error == cudaErrorNoKernelImageForDevice || error == cudaErrorInvalidDeviceFunction) {
+        (void)cudaGetLastError();
+        return ho_err_set(err, HO_EUNSUPPORTED,
+                          "GPU %d (%s): this build has no kernels for compute capability %d.%d; "
+                          "add %d%d to HYPEROPT_CUDA_ARCHITECTURES",
+                          device, prop->name, prop->major, prop->minor, prop->major, prop->minor);
+    }
+    *out = attributes.ptxVersion;
+    return ho_cuda_err(ho_cuda_status(error, "image of the kernels"), err);
+}
+
 static ho_status backend_open(const ho_backend_options *options, ho_backend **out, ho_err *err)
 {
     cudaDeviceProp prop;
@@ -78,10 +98,15 @@ static ho_status backend_open(const ho_backend_options *options, ho_backend **ou
         return ho_cuda_err(rc, err);
     }
     const int sm = prop.major * 10 + prop.minor;
+    int image = 0;
     if (sm < SM_MIN) {
         return ho_err_set(err, HO_EUNSUPPORTED,
-                          "GPU %d (%s) has compute capability %d.%d; 8.0 or later is needed",
+                          "GPU %d (%s) has compute capability %d.%d; 7.5 or later is needed",
                           device, prop.name, prop.major, prop.minor);
+    }
+    rc = find_image(&prop, device, &image, err);
+    if (rc != HO_OK) {
+        return rc;
     }
     cuda_backend *b = (cuda_backend *)calloc(1, sizeof *b);
     if (!b) {
@@ -89,11 +114,12 @@ static ho_status backend_open(const ho_backend_options *options, ho_backend **ou
     }
     b->device = device;
     b->sm = sm;
+    b->image = image;
     b->processors = prop.multiProcessorCount;
     b->shared_limit = (int)prop.sharedMemPerBlockOptin;
     b->memory_limit = options->memory_limit;
 #ifdef HO_CUDA_SM90A
-    b->fused = sm == 90 && !portable_wanted(options);
+    b->fused = sm == 90 && image == 90 && !portable_wanted(options);
 #else
     (void)portable_wanted;
 #endif
@@ -134,6 +160,7 @@ static ho_status backend_info(ho_backend *backend, ho_device_info *out, ho_err *
     snprintf(out->name, sizeof out->name, "%s", prop.name);
     format_uuid(&prop.uuid, out->uuid, sizeof out->uuid);
     out->sm = b->sm;
+    out->image = b->image;
     out->processors = b->processors;
     if (b->memory_limit > 0 && b->memory_limit < out->memory_free) {
         out->memory_free = b->memory_limit;

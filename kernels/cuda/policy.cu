@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/cuda/policy.h"
 
-#include <cuda_bf16.h>
-
 #include "kernels/agents/e4m3.h"
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/short_float.cuh"
 
 enum { PACK_THREADS = 256, PACK_WARPS = PACK_THREADS / 32 };
 
@@ -174,7 +173,7 @@ static __global__ void __launch_bounds__(PACK_THREADS)
             w0 = round_weight(w0, scale);
             w1 = round_weight(w1, scale);
         }
-        fragment[r] = __floats2bfloat162_rn(w0, w1);
+        fragment[r] = shorts_of(w0, w1);
     }
     *(uint4 *)(to + byte) = *(const uint4 *)fragment;
 }

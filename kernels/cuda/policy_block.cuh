@@ -23,6 +23,7 @@
 #include "kernels/cuda/noise.cuh"
 #include "kernels/cuda/policy.h"
 #include "kernels/cuda/ptx.cuh"
+#include "kernels/cuda/short_float.cuh"
 #include "kernels/env/market_view.h"
 
 enum {
@@ -88,12 +89,12 @@ static __device__ __forceinline__ uint4 policy_weight(const uint4 *weights, uint
 
 static __device__ __forceinline__ void policy_put_pair(__nv_bfloat16 *to, float y0, float y1)
 {
-    *(__nv_bfloat162 *)to = __floats2bfloat162_rn(y0, y1);
+    *(__nv_bfloat162 *)to = shorts_of(y0, y1);
 }
 
 static __device__ __forceinline__ void policy_put_pair(policy_e4m3 *to, float y0, float y1)
 {
-    *(__nv_bfloat162 *)to = __floats2bfloat162_rn(policy_round_e4m3(y0), policy_round_e4m3(y1));
+    *(__nv_bfloat162 *)to = shorts_of(policy_round_e4m3(y0), policy_round_e4m3(y1));
 }
 
 static __device__ __forceinline__ void policy_put_pair(float *to, float y0, float y1)
@@ -327,12 +328,12 @@ static __device__ __forceinline__ float policy_float(float x)
 
 static __device__ __forceinline__ float policy_float(__nv_bfloat16 x)
 {
-    return __bfloat162float(x);
+    return float_of(x);
 }
 
 static __device__ __forceinline__ float policy_float(policy_e4m3 x)
 {
-    return __bfloat162float(x.carried);
+    return float_of(x.carried);
 }
 
 static __device__ __forceinline__ void policy_hidden(float *to, float x)
@@ -342,12 +343,12 @@ static __device__ __forceinline__ void policy_hidden(float *to, float x)
 
 static __device__ __forceinline__ void policy_hidden(__nv_bfloat16 *to, float x)
 {
-    *to = __float2bfloat16(policy_leaky(x));
+    *to = short_of(policy_leaky(x));
 }
 
 static __device__ __forceinline__ void policy_hidden(policy_e4m3 *to, float x)
 {
-    to->carried = __float2bfloat16(policy_round_e4m3(policy_leaky(x)));
+    to->carried = short_of(policy_round_e4m3(policy_leaky(x)));
 }
 
 /* Layer 2 or 3 of a noisy network; noise NULL: the mean weights. Inputs and hidden outputs of type
@@ -595,7 +596,7 @@ static __device__ __forceinline__ int group_argmax(const float *score, const flo
         if (second < actions) {
             key[1] = ordered(score[second] + (bonus ? bonus[second] : 0.0f));
         }
-        const uint32_t best = __reduce_max_sync(0xffffffffu, key[0] > key[1] ? key[0] : key[1]);
+        const uint32_t best = warp_max_u32(key[0] > key[1] ? key[0] : key[1]);
         const uint32_t low = __ballot_sync(0xffffffffu, first < actions && key[0] == best);
         const uint32_t high = __ballot_sync(0xffffffffu, second < actions && key[1] == best);
         return low ? __ffs((int)low) - 1 : __ffs((int)high) + 31;
@@ -628,12 +629,12 @@ static __device__ __forceinline__ void put_column(float *to, float x)
 
 static __device__ __forceinline__ void put_column(__nv_bfloat16 *to, float x)
 {
-    *to = __float2bfloat16(x);
+    *to = short_of(x);
 }
 
 static __device__ __forceinline__ void put_column(policy_e4m3 *to, float x)
 {
-    to->carried = __float2bfloat16(policy_round_e4m3(x));
+    to->carried = short_of(policy_round_e4m3(x));
 }
 
 /* A market row into a state row, by the group's threads. */

@@ -99,7 +99,7 @@ static __device__ __forceinline__ ho_ppo_part loss_row(const ho_ppo_view &v, int
     for (int s = 0; s < PPO_SLOTS; s++) {
         if (l + 32 * s < width) {
             const bool is_value = l + 32 * s == learn.net.actions;
-            put(&to[l + 32 * s], is_value ? inv * (float)agent->vf_coef * slope : delta[s]);
+            put_delta(&to[l + 32 * s], is_value ? inv * (float)agent->vf_coef * slope : delta[s]);
         }
     }
     return part;

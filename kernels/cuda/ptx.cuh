@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The instructions of the portable path (sm_80 and later) that CUDA C has no function for:
- * asynchronous copies to shared memory, fragments, the tensor-core product, loads by address.
+ * The instructions of the portable path that CUDA C has no function for: asynchronous copies to
+ * shared memory, fragments, the tensor-core product, loads by address. sm_75 lacks some of them and
+ * gets the same from what it has: copies at once, products of float16 (short_float.cuh) in halves.
  * PTX ISA names in the comments. Addresses are shared-memory addresses (32 bits).
  *
  * tests/emulator/include has a header of the same name that says the same in C++: a function added
@@ -28,29 +29,41 @@ template <int THREADS, int ID> static __device__ __forceinline__ void barrier_of
 /* 16 bytes to shared memory; both addresses are multiples of 16. */
 static __device__ __forceinline__ void copy16_async(void *dst, const void *src)
 {
+#if __CUDA_ARCH__ >= 800
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(dst)), "l"(src)
                  : "memory");
+#else
+    *(uint4 *)dst = *(const uint4 *)src;
+#endif
 }
 
 /* The same; zeros when !valid. */
 static __device__ __forceinline__ void copy16_async(void *dst, const void *src, bool valid)
 {
+#if __CUDA_ARCH__ >= 800
     const int bytes = valid ? 16 : 0;
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(dst)),
                  "l"(src), "r"(bytes)
                  : "memory");
+#else
+    *(uint4 *)dst = valid ? *(const uint4 *)src : make_uint4(0, 0, 0, 0);
+#endif
 }
 
 /* Closes the group of this thread's copies since the last call. */
 static __device__ __forceinline__ void copies_commit(void)
 {
+#if __CUDA_ARCH__ >= 800
     asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
 }
 
 /* Waits for this thread's copies but those of the PENDING latest groups. */
 template <int PENDING> static __device__ __forceinline__ void copies_wait(void)
 {
+#if __CUDA_ARCH__ >= 800
     asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
+#endif
 }
 
 /* ---- fragments: ldmatrix ---- */
@@ -74,14 +87,39 @@ static __device__ __forceinline__ void load_matrix4_transposed(uint32_t (&r)[4],
 
 /* ---- the product: mma.sync ---- */
 
-/* d += a b: a 16x16 (row), b 16x8 (column), float32 accumulators. */
+/* d += a b: a 16x16 (row), b 16x8 (column), float32 accumulators; bfloat16, on sm_75 float16. */
 static __device__ __forceinline__ void mma_16x8x16(float (&d)[4], const uint4 &a, uint32_t b0,
                                                    uint32_t b1)
 {
+#if __CUDA_ARCH__ >= 800
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, "
                  "{%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
                  : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
                  : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
+#else
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, "
+                 "{%4,%5}, {%8}, {%0,%1,%2,%3};\n"
+                 "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, "
+                 "{%6,%7}, {%9}, {%0,%1,%2,%3};"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
+#endif
+}
+
+/* ---- over a warp ---- */
+
+/* redux.sync.max: the greatest of all 32 lanes' values. */
+static __device__ __forceinline__ uint32_t warp_max_u32(uint32_t x)
+{
+#if __CUDA_ARCH__ >= 800
+    return __reduce_max_sync(0xffffffffu, x);
+#else
+    for (int step = 16; step > 0; step >>= 1) {
+        const uint32_t other = __shfl_xor_sync(0xffffffffu, x, step);
+        x = other > x ? other : x;
+    }
+    return x;
+#endif
 }
 
 /* ---- loads ---- */

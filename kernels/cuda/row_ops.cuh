@@ -4,7 +4,7 @@
 #ifndef HO_CUDA_ROW_OPS_CUH
 #define HO_CUDA_ROW_OPS_CUH
 
-#include <cuda_bf16.h>
+#include "kernels/cuda/short_float.cuh"
 
 static __device__ __forceinline__ void put(float *to, float x)
 {
@@ -13,7 +13,13 @@ static __device__ __forceinline__ void put(float *to, float x)
 
 static __device__ __forceinline__ void put(__nv_bfloat16 *to, float x)
 {
-    *to = __float2bfloat16(x);
+    *to = short_of(x);
+}
+
+/* The gradient x of an output. */
+template <typename T> static __device__ __forceinline__ void put_delta(T *to, float x)
+{
+    put(to, delta_scale<T>() * x);
 }
 
 static __device__ __forceinline__ float warp_sum(float x)

@@ -6,13 +6,12 @@
  * adam_rows: moments, parameters, target and the bf16 copies of both; a warp owns 8 rows x 32
  *   columns, so that every copy, whatever its order, is written in whole 32-byte sectors.
  * A lane that tripped keeps its state from before the update. */
-#include <cuda_bf16.h>
-
 #include "kernels/agents/optim.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/fused_layout.h"
 #include "kernels/cuda/gate.cuh"
 #include "kernels/cuda/learn.h"
+#include "kernels/cuda/short_float.cuh"
 
 enum { ADAM_THREADS = 256, GROUP = 8 /* parameters a thread owns */ };
 
@@ -114,7 +113,7 @@ static __device__ __forceinline__ uint4 pack8(const float (&x)[GROUP])
     __nv_bfloat162 *p = (__nv_bfloat162 *)&r;
 #pragma unroll
     for (int i = 0; i < GROUP / 2; i++) {
-        p[i] = __floats2bfloat162_rn(x[2 * i], x[2 * i + 1]);
+        p[i] = shorts_of(x[2 * i], x[2 * i + 1]);
     }
     return r;
 }

@@ -6,7 +6,7 @@
  * device). So a host that reads too early, reads old bytes. A memory pool holds what was freed, as
  * reserved bytes, until a wait finds more than its release threshold.
  * HYPEROPT_EMULATOR_DEVICES (1), HYPEROPT_EMULATOR_MEMORY_MB of each (1024),
- * HYPEROPT_EMULATOR_PROCESSORS of each (16). */
+ * HYPEROPT_EMULATOR_PROCESSORS of each (16), HYPEROPT_EMULATOR_SM (80, 75). */
 #include <chrono>
 #include <deque>
 #include <functional>
@@ -98,6 +98,17 @@ size_t setting(const char *name, size_t otherwise)
 int device_count(void)
 {
     return (int)setting("HYPEROPT_EMULATOR_DEVICES", 1);
+}
+
+int device_sm(void)
+{
+    return (int)setting("HYPEROPT_EMULATOR_SM", 80);
+}
+
+/* Shared memory that a block of the device may have. */
+int shared_bytes(void)
+{
+    return (device_sm() < 80 ? 64 : 163) << 10;
 }
 
 size_t device_bytes(void)
@@ -320,7 +331,9 @@ cudaError_t cudaPeekAtLastError(void)
     X(cudaErrorInvalidValue, "invalid argument")                                                   \
     X(cudaErrorMemoryAllocation, "out of memory")                                                  \
     X(cudaErrorInvalidConfiguration, "invalid configuration argument")                             \
+    X(cudaErrorInvalidDeviceFunction, "invalid device function")                                   \
     X(cudaErrorInvalidDevice, "invalid device ordinal")                                            \
+    X(cudaErrorNoKernelImageForDevice, "no kernel image is available for the device")              \
     X(cudaErrorInvalidResourceHandle, "invalid resource handle")                                   \
     X(cudaErrorNotReady, "device not ready")                                                       \
     X(cudaErrorStreamCaptureUnsupported, "operation not permitted when stream is capturing")       \
@@ -384,9 +397,10 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *prop, int device)
     prop->uuid.bytes[15] = (char)device;
     prop->totalGlobalMem = device_bytes();
     prop->sharedMemPerBlock = 48 << 10;
-    prop->sharedMemPerBlockOptin = 163 << 10;
-    prop->sharedMemPerMultiprocessor = 164 << 10;
-    prop->major = 8;
+    prop->sharedMemPerBlockOptin = (size_t)shared_bytes();
+    prop->sharedMemPerMultiprocessor = (device_sm() < 80 ? 64 : 164) << 10;
+    prop->major = device_sm() / 10;
+    prop->minor = device_sm() % 10;
     prop->multiProcessorCount = (int)setting("HYPEROPT_EMULATOR_PROCESSORS", 16);
     prop->warpSize = 32;
     prop->maxThreadsPerBlock = 1024;
@@ -839,12 +853,17 @@ cudaError_t ho_emulator_function_attribute(const void *kernel, cudaFuncAttribute
 {
     const guard g(the().lock);
     if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize) {
-        if (value < 0 || value > 163 << 10) {
+        if (value < 0 || value > shared_bytes()) {
             return done(cudaErrorInvalidValue);
         }
         the().shared_limit[kernel] = value;
     }
     return cudaSuccess;
+}
+
+cudaError_t ho_emulator_image(int sm)
+{
+    return done(sm <= device_sm() ? cudaSuccess : cudaErrorNoKernelImageForDevice);
 }
 
 void ho_emu::enqueue(launch &&l, ho_emulator_stream *stream)

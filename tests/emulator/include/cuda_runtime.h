@@ -23,7 +23,9 @@ typedef enum cudaError {
     cudaErrorInvalidValue = 1,
     cudaErrorMemoryAllocation = 2,
     cudaErrorInvalidConfiguration = 9,
+    cudaErrorInvalidDeviceFunction = 98,
     cudaErrorInvalidDevice = 101,
+    cudaErrorNoKernelImageForDevice = 209,
     cudaErrorInvalidResourceHandle = 400,
     cudaErrorNotReady = 600,
     cudaErrorStreamCaptureUnsupported = 900,
@@ -48,6 +50,10 @@ typedef enum cudaFuncAttribute {
     cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
     cudaFuncAttributePreferredSharedMemoryCarveout = 9,
 } cudaFuncAttribute;
+
+typedef struct cudaFuncAttributes {
+    int ptxVersion;
+} cudaFuncAttributes;
 
 enum {
     cudaStreamDefault = 0,
@@ -165,6 +171,9 @@ void ho_emulator_guard(void *p, size_t bytes);
 cudaError_t ho_emulator_function_attribute(const void *kernel, cudaFuncAttribute attribute,
                                            int value);
 
+/* Whether the present device can run kernels of this architecture. */
+cudaError_t ho_emulator_image(int sm);
+
 #ifdef __cplusplus
 }
 #endif
@@ -175,6 +184,19 @@ static inline cudaError_t cudaFuncSetAttribute(void (*kernel)(P...), cudaFuncAtt
                                                int value)
 {
     return ho_emulator_function_attribute((const void *)kernel, attribute, value);
+}
+
+/* The kernels of a program are compiled for 8.0 or, with HO_EMULATED_SM75, for 7.5. */
+template <typename... P>
+static inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *out, void (*kernel)(P...))
+{
+    (void)kernel;
+#ifdef HO_EMULATED_SM75
+    out->ptxVersion = 75;
+#else
+    out->ptxVersion = 80;
+#endif
+    return ho_emulator_image(out->ptxVersion);
 }
 
 template <typename T> static inline cudaError_t cudaMalloc(T **p, size_t bytes)

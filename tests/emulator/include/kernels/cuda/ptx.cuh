@@ -7,6 +7,7 @@
 #define HO_CUDA_PTX_CUH
 
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
 #include <stdint.h>
 
 static inline uint32_t shared_address(const void *p)
@@ -74,6 +75,16 @@ static inline void load_matrices(uint32_t (&r)[4], uint32_t address, bool transp
     });
 }
 
+/* What the products take: bfloat16, or float16 as on sm_75. */
+static inline float short_value(uint32_t bits)
+{
+#ifdef HO_EMULATED_SM75
+    return half_value((uint16_t)bits);
+#else
+    return bf16_value((uint16_t)bits);
+#endif
+}
+
 struct product {
     float *d;
     uint32_t a[4], b[2];
@@ -90,11 +101,11 @@ static inline void multiply_fragments(void *const lane[32])
         const int g = l / 4, t = l % 4 * 2;
         for (int i = 0; i < 2; i++) {
             for (int r = 0; r < 4; r++) {
-                a[g + r % 2 * 8][t + i + r / 2 * 8] = bf16_value((uint16_t)(p->a[r] >> 16 * i));
+                a[g + r % 2 * 8][t + i + r / 2 * 8] = short_value(p->a[r] >> 16 * i);
                 d[g + r / 2 * 8][t + r % 2] = p->d[r];
             }
-            b[t + i][g] = bf16_value((uint16_t)(p->b[0] >> 16 * i));
-            b[t + i + 8][g] = bf16_value((uint16_t)(p->b[1] >> 16 * i));
+            b[t + i][g] = short_value(p->b[0] >> 16 * i);
+            b[t + i + 8][g] = short_value(p->b[1] >> 16 * i);
         }
     }
     for (int m = 0; m < 16; m++) {
@@ -133,6 +144,17 @@ static inline void mma_16x8x16(float (&d)[4], const uint4 &a, uint32_t b0, uint3
 {
     ho_emu::product mine = {d, {a.x, a.y, a.z, a.w}, {b0, b1}};
     ho_emu::join(0xffffffffu, "mma", &mine, ho_emu::multiply_fragments);
+}
+
+/* ---- over a warp ---- */
+
+static inline uint32_t warp_max_u32(uint32_t x)
+{
+    for (int step = 16; step > 0; step >>= 1) {
+        const uint32_t other = __shfl_xor_sync(0xffffffffu, x, step);
+        x = other > x ? other : x;
+    }
+    return x;
 }
 
 /* ---- loads ---- */
