@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # A whole study on the GPU: `hyperopt run` for a bounded time, nvidia-smi sampled beside it; prints
-# wall time, trials an hour, mean utilisation and power.
+# wall time, trials an hour, mean utilisation and power, and where the worker's time went.
 # usage: bench/whole_study.sh BUILD_DIR DATA_FILE [OUT_DIR] [--set KEY=VALUE ...]
 #   SIZE=full|medium|small|tiny   64 x 40, 32 x 20, 16 x 10, 8 x 4 trials x epochs (default full)
 #   LIMIT=60                      seconds; a study cut off says how far it came
@@ -33,7 +33,7 @@ fi
 from=$(date +%s.%N)
 timeout -s INT -k 20 "$limit" "$build/bin/hyperopt" run "$study" --database "$out/study.db" \
     --set "data.path=$data" --set "study.trials=$trials" --set "agent.epochs=$epochs" \
-    --set "agent.eval_every=$every" "$@" >"$out/study.log" 2>&1
+    --set "agent.eval_every=$every" --log-level info "$@" >"$out/study.log" 2>&1
 rc=$?
 to=$(date +%s.%N)
 [ -z "${sampler:-}" ] || kill "$sampler" 2>/dev/null
@@ -59,6 +59,8 @@ awk -F', *' -v from="$from" -v to="$to" -v rc="$rc" -v trials="$trials" -v epoch
             finished, epochs, wall, rc, finished / wall * 3600, n ? use / n : 0, n ? watt / n : 0 \
             > json
     }' "$out/smi.csv"
+# the worker's own account, in seconds: what the device waited for
+grep -o 'worker: time .*' "$out/study.log"
 # why trials failed, if some did
 "$build/bin/hyperopt" sql "$out/study.db" @failures 2>>"$out/study.log" | head -20
 tail -5 "$out/study.log"

@@ -71,7 +71,9 @@ static bool is_validation_epoch(const ho_trial_plan *plan, int epoch, int lane)
 static ho_status collect_score(ho_pool *pool, int i, ho_err *err)
 {
     ho_score *score = pool->score[i];
+    int64_t since = ho_pool_now_ns();
     ho_status rc = ho_score_collect(score, err);
+    ho_pool_spend(&pool->times.scoring_ns, &since);
     if (rc != HO_OK) {
         ho_log(HO_LOG_ERROR, "cohort", "scores failed: %s", err->text);
         fail_scored(pool, score, rc, err);
@@ -124,7 +126,9 @@ static ho_status score(ho_pool *pool, struct cohort *cohort, const ho_lane_ref *
         pool->score_room = room;
     }
     ho_score *begun = NULL;
+    int64_t since = ho_pool_now_ns();
     ho_status rc = ho_score_begin(pool->options.market, cohort->cohort, ref, n, tests, &begun, err);
+    ho_pool_spend(&pool->times.scoring_ns, &since);
     if (rc == HO_ENOMEM && pool->scores > 0) {
         rc = collect_scores(pool, err);
         rc = rc == HO_OK
@@ -281,6 +285,7 @@ static bool has_ended(ho_pool *pool, struct entry *entry, bool wait)
 static void emit(ho_pool *pool, bool wait)
 {
     const ho_pool_sink *sink = &pool->options.sink;
+    int64_t since = ho_pool_now_ns();
     for (int i = 0; i < pool->entries; i++) {
         struct entry *entry = &pool->entry[i];
         tell_rows(pool, entry);
@@ -289,6 +294,7 @@ static void emit(ho_pool *pool, bool wait)
             ho_pool_remove_entry(pool, i--);
         }
     }
+    ho_pool_spend(&pool->times.telling_ns, &since);
 }
 
 /* ---- launch and collect -------------------------------------------------------------------- */
@@ -327,10 +333,15 @@ static bool may_run_ahead(const ho_pool *pool, const struct cohort *cohort)
     return true;
 }
 
-static ho_status launch(struct cohort *cohort, ho_err *err)
+static ho_status launch(ho_pool *pool, struct cohort *cohort, ho_err *err)
 {
     ho_status rc = ho_cohort_launch_epoch(cohort->cohort, err);
-    cohort->launched += rc == HO_OK;
+    if (rc == HO_OK) {
+        cohort->launched++;
+        if (pool->under_way++ == 0) {
+            pool->under_way_ns = ho_pool_now_ns();
+        }
+    }
     return rc;
 }
 
@@ -348,11 +359,11 @@ static ho_status keep_busy(ho_pool *pool, struct cohort *cohort, ho_err *err)
     ho_status rc = HO_OK;
     bool ahead = cohort->launched > 0;
     if (cohort->launched == 0 && cohort->active > 0) {
-        rc = launch(cohort, err);
+        rc = launch(pool, cohort, err);
         ahead = rc == HO_OK;
     }
     if (ahead && cohort->active > 0 && may_run_ahead(pool, cohort)) {
-        rc = launch(cohort, err);
+        rc = launch(pool, cohort, err);
     }
     cohort->judged = false;
     return rc == HO_OK ? rc : epoch_failed(pool, cohort, rc, err);
@@ -360,8 +371,16 @@ static ho_status keep_busy(ho_pool *pool, struct cohort *cohort, ho_err *err)
 
 static ho_status collect(ho_pool *pool, struct cohort *cohort, ho_err *err)
 {
+    ho_pool_times *times = &pool->times;
+    int64_t since = ho_pool_now_ns();
     ho_status rc = ho_cohort_collect_epoch(cohort->cohort, cohort->stats, err);
+    ho_pool_spend(&times->waiting_ns, &since);
     cohort->launched--;
+    times->epochs++;
+    times->lane_epochs += cohort->active;
+    if (--pool->under_way == 0) {
+        ho_pool_spend(&times->device_ns, &pool->under_way_ns);
+    }
     rc = rc == HO_OK ? after_epoch(pool, cohort, err) : rc;
     return rc == HO_OK ? rc : epoch_failed(pool, cohort, rc, err);
 }

@@ -19,6 +19,18 @@ int64_t ho_pool_now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+void ho_pool_spend(int64_t *sum, int64_t *since)
+{
+    int64_t now = ho_pool_now_ns();
+    *sum += now - *since;
+    *since = now;
+}
+
+ho_pool_times ho_pool_spent(const ho_pool *pool)
+{
+    return pool->times;
+}
+
 static int min_int(int a, int b)
 {
     return a < b ? a : b;
@@ -482,11 +494,13 @@ static void sweep_failed(ho_pool *pool)
 
 ho_status ho_pool_step(ho_pool *pool, bool *worked, ho_err *err)
 {
+    int64_t now = ho_pool_now_ns();
     *worked = false;
     stop_leavers(pool);
     prepare(pool);
     admit(pool);
     sweep_failed(pool);
+    ho_pool_spend(&pool->times.entering_ns, &now);
     ho_status rc = ho_pool_run(pool, worked, err);
     sweep_failed(pool);
     return rc == HO_EGPU ? rc : HO_OK;

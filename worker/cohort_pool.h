@@ -102,6 +102,18 @@ ho_status ho_pool_step(ho_pool *pool, bool *worked, ho_err *err);
  * above. */
 ho_status ho_pool_settle(ho_pool *pool, ho_err *err);
 
+/* Where the time went since the pool was made, in nanoseconds of this thread but for device_ns. */
+typedef struct ho_pool_times {
+    int64_t device_ns;           /* at least one epoch was under way */
+    int64_t waiting_ns;          /* for an epoch's statistics */
+    int64_t entering_ns;         /* lanes entered and left; cohorts were made */
+    int64_t scoring_ns;          /* windows were begun and collected */
+    int64_t telling_ns;          /* the sink was told */
+    int64_t epochs, lane_epochs; /* of cohorts, and of their lanes */
+} ho_pool_times;
+
+ho_pool_times ho_pool_spent(const ho_pool *pool);
+
 /* Trials held here, oldest first; the pointers stay valid until the pool changes. */
 int ho_pool_trials(const ho_pool *pool, const ho_trial_run **run, int room);
 /* Cohort keys held. */

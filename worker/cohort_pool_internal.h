@@ -53,6 +53,9 @@ struct ho_pool {
     int cohorts, turn;
     ho_score **score; /* [scores] under way, oldest first */
     int scores, score_room;
+    ho_pool_times times;
+    int under_way;        /* epochs of all cohorts */
+    int64_t under_way_ns; /* since when */
     struct entry *entry;
     int entries, room;
 };
@@ -77,6 +80,8 @@ void ho_pool_fail_with(ho_pool *pool, struct entry *entry, ho_status rc, int lan
 /* Stops the lane of a slot, now or when the epochs under way have ended. */
 void ho_pool_free_slot(struct cohort *cohort, int slot);
 int64_t ho_pool_now_ns(void);
+/* Adds what has passed since *since to *sum, and sets *since to now. */
+void ho_pool_spend(int64_t *sum, int64_t *since);
 
 #ifdef __cplusplus
 }

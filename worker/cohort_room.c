@@ -25,6 +25,7 @@ static void cohort_destroy(struct cohort **cohort)
 
 void ho_pool_remove_cohort(ho_pool *pool, int i)
 {
+    pool->under_way -= pool->cohort[i]->launched;
     cohort_destroy(&pool->cohort[i]);
     pool->cohorts--;
     memmove(&pool->cohort[i], &pool->cohort[i + 1],

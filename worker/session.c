@@ -24,11 +24,16 @@ enum {
     TRIALS_MAX = 4096,
 };
 
-int64_t ho_session_now_ms(void)
+int64_t ho_session_now_ns(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+int64_t ho_session_now_ms(void)
+{
+    return ho_session_now_ns() / 1000000;
 }
 
 /* ---- create and destroy -------------------------------------------------------------------- */
@@ -380,7 +385,9 @@ static void turn(ho_session *session, bool *worked)
         }
         ho_session_send_baselines(session, !*worked);
         ho_session_evolve(session);
+        int64_t since = ho_session_now_ns();
         ho_checkpoints_send_due(session->checkpoints, session->pool, session->link);
+        session->saving_ns += ho_session_now_ns() - since;
     }
     update_load(session);
 }

@@ -40,11 +40,15 @@ struct ho_session {
     bool say_ready;                 /* whatever the figures are */
     ho_msg_ready said;              /* the last ready, without keys */
     int64_t load_at_ms, load_steps; /* since when, experiences since then */
+    int64_t reading_ns;             /* bars, features, the market's way to the device */
+    int64_t opened_ns;              /* when the market was open */
+    int64_t saving_ns;              /* checkpoints */
     int exit_code;
     ho_err *err;
 };
 
 int64_t ho_session_now_ms(void);
+int64_t ho_session_now_ns(void);
 
 /* Ends the loop with this exit code; why may be NULL. */
 void ho_session_leave(ho_session *session, int exit_code, const ho_err *why);

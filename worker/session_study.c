@@ -269,8 +269,26 @@ void ho_session_evolve(ho_session *session)
 
 /* ---- the study ----------------------------------------------------------------------------- */
 
+/* Where the worker's time with a study went: what a device waited for, in seconds. */
+static void log_times(const ho_session *session)
+{
+    if (!session->pool) {
+        return;
+    }
+    ho_pool_times t = ho_pool_spent(session->pool);
+    double all = (double)(ho_session_now_ns() - session->opened_ns) * 1e-9;
+    ho_log(HO_LOG_INFO, "worker",
+           "time study=%.1f device_busy=%.1f waiting=%.1f entering=%.1f scoring=%.1f telling=%.1f "
+           "saving=%.1f reading_before=%.1f epochs=%lld lane_epochs=%lld",
+           all, (double)t.device_ns * 1e-9, (double)t.waiting_ns * 1e-9,
+           (double)t.entering_ns * 1e-9, (double)t.scoring_ns * 1e-9, (double)t.telling_ns * 1e-9,
+           (double)session->saving_ns * 1e-9, (double)session->reading_ns * 1e-9,
+           (long long)t.epochs, (long long)t.lane_epochs);
+}
+
 void ho_session_close_study(ho_session *session)
 {
+    log_times(session);
     for (int i = 0; i < session->order_count; i++) {
         ho_message_clear(&session->order[i]);
     }
@@ -393,7 +411,11 @@ static void open_market(ho_session *session)
 {
     ho_err err = {0};
     ho_loaded_study *loaded = session->loaded;
+    int64_t since = ho_session_now_ns();
     ho_status rc = ho_loaded_study_open(loaded, session->backend, &err);
+    session->opened_ns = ho_session_now_ns();
+    session->reading_ns = session->opened_ns - since;
+    session->saving_ns = 0;
     if (rc == HO_OK) {
         rc = open_pool(session, &err);
     }

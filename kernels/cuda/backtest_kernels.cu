@@ -17,7 +17,7 @@
 
 /* The books' warp is the first of a third group of four, so that registers can change hands. */
 enum {
-    RULE_THREADS = 32,
+    RULE_THREADS = 128, /* a warp a scheduler, as fast as one alone; the rest is an epoch's */
     BOOK_WARP = POLICY_WARPS,
     PASS_THREADS = POLICY_THREADS + 128, /* the books' warpgroup: one warp works */
     BOOK_THREADS = POLICY_THREADS + 32,  /* those that meet the books */
