@@ -381,6 +381,9 @@ static ho_status collect(ho_pool *pool, struct cohort *cohort, ho_err *err)
     if (--pool->under_way == 0) {
         ho_pool_spend(&times->device_ns, &pool->under_way_ns);
     }
+    if (rc == HO_OK) {
+        ho_pool_measure_width(pool, cohort->active);
+    }
     rc = rc == HO_OK ? after_epoch(pool, cohort, err) : rc;
     return rc == HO_OK ? rc : epoch_failed(pool, cohort, rc, err);
 }

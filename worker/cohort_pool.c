@@ -417,7 +417,7 @@ static enum admission admit_entry(ho_pool *pool, struct entry *entry)
     if (active > 0 && active + group_size(run->plan, budget) > budget) {
         return WAITS_FOR_DEVICE;
     }
-    if (!entry->cohort) {
+    if (!entry->cohort || waiting == run->plan->lanes) { /* nothing ties it to a cohort yet */
         ho_status rc =
             ho_pool_cohort_for(pool, &run->plan->key, run->plan->lanes, &entry->cohort, &err);
         if (rc == HO_EAGAIN) {

@@ -49,9 +49,10 @@ typedef struct ho_pool_sink {
 typedef struct ho_pool_options {
     ho_backend *backend;
     ho_market *market; /* outlives the pool */
-    int lanes;         /* agents trained at once on this device; 0: from free memory */
+    int lanes;         /* agents trained at once on this device; 0: from free memory and gain */
     int together; /* with lanes 0: at least so many, which must train side by side (population) */
     bool overlap; /* on a GPU: see ho_pool_step */
+    int64_t (*clock_ns)(void); /* with which the gain of more lanes is measured; NULL: monotonic */
     ho_pool_sink sink;
 } ho_pool_options;
 

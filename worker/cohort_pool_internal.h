@@ -11,7 +11,11 @@
 extern "C" {
 #endif
 
-enum { HO_POOL_COHORTS = 8 };
+enum {
+    HO_POOL_COHORTS = 8,
+    HO_POOL_COHORT_LANES =
+        64, /* of one cohort on a GPU: two of one shape overlap, see docs/gpu.md */
+};
 
 struct slot {
     ho_trial_run *run; /* NULL: free */
@@ -40,6 +44,15 @@ struct entry {
     bool prepared; /* the preparer was asked */
 };
 
+/* What is known of the width of "auto"; times are of one window of measurement. */
+struct width {
+    double rate;      /* lane-epochs a second of `lanes`; 0: not measured yet */
+    int lanes;        /* the widest that was worth it */
+    bool settled;     /* no wider one is, or fits */
+    int64_t since_ns; /* 0: no window is open */
+    int64_t epochs, lane_epochs;
+};
+
 /* 1. A cohort's active slots hold lanes of entries in `entry`.  2. entry is in order of arrival.
  * 3. Lanes enter and leave, and are read, only while none of their cohort's epochs is under way. */
 struct ho_pool {
@@ -48,7 +61,9 @@ struct ho_pool {
     bool overlap; /* epochs and scores may be under way between steps */
     int threads;
     ho_preparer *preparer;
-    int auto_lanes; /* what "auto" gave last; 0 before */
+    int width; /* of "auto" on a GPU, as measured (cohort_width.c); 0 before */
+    struct width measured;
+    int fits; /* lanes that memory had room for; 0: as many as were wanted */
     struct cohort *cohort[HO_POOL_COHORTS];
     int cohorts, turn;
     ho_score **score; /* [scores] under way, oldest first */
@@ -60,8 +75,9 @@ struct ho_pool {
     int entries, room;
 };
 
-/* A cohort of this key: a held one, or a new one as large as memory allows. HO_EAGAIN: no room
- * until another cohort becomes idle. HO_ENOMEM: not even one lane fits an empty device. */
+/* A cohort of this key: a held one with room for the trial, else a new one as large as memory and
+ * the lanes of the device allow, else a held one. HO_EAGAIN: no room until another cohort becomes
+ * idle. HO_ENOMEM: not even one lane fits an empty device. */
 ho_status ho_pool_cohort_for(ho_pool *pool, const ho_cohort_key *key, int trial_lanes,
                              struct cohort **out, ho_err *err);
 /* Destroys cohort i. */
@@ -71,6 +87,9 @@ void ho_pool_remove_cohort(ho_pool *pool, int i);
 ho_status ho_pool_run(ho_pool *pool, bool *worked, ho_err *err);
 /* The same until nothing is under way. */
 ho_status ho_pool_run_out(ho_pool *pool, ho_err *err);
+
+/* After every epoch of a cohort with so many lanes. */
+void ho_pool_measure_width(ho_pool *pool, int lanes);
 
 void ho_pool_remove_entry(ho_pool *pool, int i);
 /* Stops the lanes and tells the sink, once. */

@@ -8,7 +8,7 @@
 #include "worker/cohort_pool_internal.h"
 
 enum {
-    GPU_LANES = 128,      /* measured: more lanes at once gain nothing (docs/gpu.md) */
+    GPU_LANES = 128,      /* of a new pool; what is measured then may widen it */
     MEMORY_SHARE_PCT = 90 /* of what is free: the rest is for backtests and the driver */
 };
 
@@ -64,16 +64,19 @@ static int max_int(int a, int b)
     return a > b ? a : b;
 }
 
+static int min_int(int a, int b)
+{
+    return a < b ? a : b;
+}
+
 int ho_pool_lane_capacity(const ho_pool *pool, int trial_lanes)
 {
     if (pool->options.lanes > 0) {
         return pool->options.lanes;
     }
-    if (pool->auto_lanes > 0) {
-        return pool->auto_lanes;
-    }
     if (!pool->cpu) {
-        return max_int(GPU_LANES, pool->options.together);
+        int lanes = max_int(pool->width > 0 ? pool->width : GPU_LANES, pool->options.together);
+        return pool->fits > 0 ? min_int(lanes, pool->fits) : lanes;
     }
     /* Whole trials whose lanes fill the threads evenly, as long as that is not absurdly many. */
     int whole = trial_lanes / gcd(trial_lanes, pool->threads) * pool->threads;
@@ -82,8 +85,34 @@ int ho_pool_lane_capacity(const ho_pool *pool, int trial_lanes)
                    pool->options.together);
 }
 
+/* Lanes that cohorts of a key can hold. */
+static int key_capacity(const ho_pool *pool, const ho_cohort_key *key)
+{
+    int n = 0;
+    for (int i = 0; i < pool->cohorts; i++) {
+        n += memcmp(&pool->cohort[i]->key, key, sizeof *key) == 0 ? pool->cohort[i]->capacity : 0;
+    }
+    return n;
+}
+
+/* Lanes of one more cohort of this key; 0: those it has are all. A GPU's lanes of one shape live in
+ * cohorts of whole trials, so that while one is scored or waits for the host the others train. */
+static int wanted_lanes(const ho_pool *pool, const ho_cohort_key *key, int trial_lanes)
+{
+    int held = key_capacity(pool, key);
+    int left = ho_pool_lane_capacity(pool, trial_lanes) - held;
+    if (held > 0 && (pool->cpu || left < trial_lanes)) {
+        return 0;
+    }
+    if (pool->cpu || pool->options.together > 0) {
+        return left;
+    }
+    int whole = HO_POOL_COHORT_LANES / trial_lanes * trial_lanes;
+    return min_int(left, max_int(whole, trial_lanes));
+}
+
 /* Slots for a new cohort of this key from free memory. 0: not even one. */
-static ho_status plan_capacity(ho_pool *pool, const ho_cohort_key *key, int trial_lanes, int *out,
+static ho_status plan_capacity(ho_pool *pool, const ho_cohort_key *key, int wanted, int *out,
                                ho_err *err)
 {
     *out = 0;
@@ -95,7 +124,6 @@ static ho_status plan_capacity(ho_pool *pool, const ho_cohort_key *key, int tria
     }
     size_t usable = info.memory_free / 100 * MEMORY_SHARE_PCT;
     size_t fits = usable > fixed && per_lane > 0 ? (usable - fixed) / per_lane : 0;
-    int wanted = ho_pool_lane_capacity(pool, trial_lanes);
     *out = fits < (size_t)wanted ? (int)fits : wanted;
     return HO_OK;
 }
@@ -123,23 +151,37 @@ static ho_status cohort_create(ho_pool *pool, const ho_cohort_key *key, int capa
     return rc;
 }
 
-ho_status ho_pool_cohort_for(ho_pool *pool, const ho_cohort_key *key, int trial_lanes,
-                             struct cohort **out, ho_err *err)
+/* The cohort of this key that takes the trial soonest: one between two epochs with room for it, one
+ * with room, any; NULL: none. */
+static struct cohort *held_cohort(const ho_pool *pool, const ho_cohort_key *key, int trial_lanes,
+                                  bool *has_room)
 {
-    *out = NULL;
+    struct cohort *best = NULL;
+    int best_rank = -1;
+    *has_room = false;
     for (int i = 0; i < pool->cohorts; i++) {
-        if (memcmp(&pool->cohort[i]->key, key, sizeof *key) == 0) {
-            *out = pool->cohort[i];
-            return HO_OK;
+        struct cohort *cohort = pool->cohort[i];
+        if (memcmp(&cohort->key, key, sizeof *key) == 0) {
+            bool room = cohort->capacity - cohort->active >= min_int(trial_lanes, cohort->capacity);
+            int rank = room ? 1 + (cohort->launched == 0) : 0;
+            if (rank > best_rank) {
+                best = cohort;
+                best_rank = rank;
+            }
+            *has_room = *has_room || room;
         }
     }
-    if (pool->cohorts == HO_POOL_COHORTS && !evict_idle(pool)) {
-        return HO_EAGAIN;
-    }
+    return best;
+}
+
+/* As many slots as memory has room for, at most `wanted`. HO_ENOMEM: not one. */
+static ho_status create_largest(ho_pool *pool, const ho_cohort_key *key, int wanted,
+                                int trial_lanes, struct cohort **out, ho_err *err)
+{
     int capacity = 0;
-    ho_status rc = plan_capacity(pool, key, trial_lanes, &capacity, err);
-    while (rc == HO_OK && capacity < trial_lanes && evict_idle(pool)) {
-        rc = plan_capacity(pool, key, trial_lanes, &capacity, err);
+    ho_status rc = plan_capacity(pool, key, wanted, &capacity, err);
+    while (rc == HO_OK && capacity < min_int(trial_lanes, wanted) && evict_idle(pool)) {
+        rc = plan_capacity(pool, key, wanted, &capacity, err);
     }
     if (rc != HO_OK) {
         return rc;
@@ -154,6 +196,29 @@ ho_status ho_pool_cohort_for(ho_pool *pool, const ho_cohort_key *key, int trial_
         }
         ho_log(HO_LOG_WARN, "cohort", "out of memory with %d lanes, halving", capacity);
     }
+    return rc;
+}
+
+ho_status ho_pool_cohort_for(ho_pool *pool, const ho_cohort_key *key, int trial_lanes,
+                             struct cohort **out, ho_err *err)
+{
+    bool has_room = false;
+    struct cohort *held = held_cohort(pool, key, trial_lanes, &has_room);
+    int wanted = has_room ? 0 : wanted_lanes(pool, key, trial_lanes);
+    *out = held;
+    if (held && (wanted == 0 || pool->cohorts == HO_POOL_COHORTS)) {
+        return HO_OK;
+    }
+    if (pool->cohorts == HO_POOL_COHORTS && !evict_idle(pool)) {
+        return HO_EAGAIN;
+    }
+    struct cohort *made = NULL;
+    ho_status rc = create_largest(pool, key, wanted, trial_lanes, &made, err);
+    if (rc == HO_ENOMEM && held) { /* the device holds no more than it does */
+        pool->fits = key_capacity(pool, key);
+        ho_err_clear(err);
+        return HO_OK;
+    }
     if (rc == HO_ENOMEM) {
         return pool->cohorts > 0 ? HO_EAGAIN
                                  : ho_err_set(err, HO_ENOMEM,
@@ -161,12 +226,13 @@ ho_status ho_pool_cohort_for(ho_pool *pool, const ho_cohort_key *key, int trial_
                                               "make replay_capacity, episodes or hidden1 smaller");
     }
     if (rc == HO_OK) {
-        pool->cohort[pool->cohorts++] = *out;
-        if (pool->options.lanes == 0 && !pool->cpu) {
-            pool->auto_lanes = capacity;
+        pool->cohort[pool->cohorts++] = made;
+        if (pool->options.lanes == 0 && !pool->cpu && made->capacity < wanted) {
+            pool->fits = key_capacity(pool, key);
         }
-        ho_log(HO_LOG_INFO, "cohort", "created lanes=%d hidden1=%d hidden2=%d batch=%d", capacity,
-               key->hidden1, key->hidden2, key->batch);
+        ho_log(HO_LOG_INFO, "cohort", "created lanes=%d hidden1=%d hidden2=%d batch=%d",
+               made->capacity, key->hidden1, key->hidden2, key->batch);
+        *out = made;
     }
     return rc;
 }

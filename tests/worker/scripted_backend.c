@@ -168,6 +168,7 @@ ho_status ho_lane_start(ho_cohort *cohort, int slot, const ho_lane_config *confi
         script.lanes_prepared++;
     }
     *lane = (struct ho_lane){.active = 1, .config = *config};
+    script.lanes_active++;
     script.lanes_started++;
     return HO_OK;
 }
@@ -178,6 +179,7 @@ ho_status ho_lane_stop(ho_cohort *cohort, int slot)
         script.intrusions++;
         return HO_EINVAL;
     }
+    script.lanes_active -= cohort->lane[slot].active;
     cohort->lane[slot].active = 0;
     return HO_OK;
 }
@@ -200,6 +202,11 @@ ho_status ho_cohort_launch_epoch(ho_cohort *cohort, ho_err *err)
     return HO_OK;
 }
 
+int64_t script_clock_ns(void)
+{
+    return 1 + (int64_t)(script.clock_s * 1e9);
+}
+
 ho_status ho_cohort_collect_epoch(ho_cohort *cohort, ho_epoch_stat *stats, ho_err *err)
 {
     if (cohort->launched == 0) {
@@ -209,6 +216,13 @@ ho_status ho_cohort_collect_epoch(ho_cohort *cohort, ho_epoch_stat *stats, ho_er
     script.epochs_run++;
     if (script.epochs_until_lost > 0 && script.epochs_run >= script.epochs_until_lost) {
         return ho_err_set(err, HO_EGPU, "an illegal memory access was encountered");
+    }
+    if (script.lane_epochs_per_s) {
+        int active = 0;
+        for (int i = 0; i < cohort->capacity; i++) {
+            active += cohort->lane[i].active;
+        }
+        script.clock_s += active / script.lane_epochs_per_s[(script.lanes_active + 63) / 64];
     }
     for (int i = 0; i < cohort->capacity; i++) {
         struct ho_lane *lane = &cohort->lane[i];
@@ -388,6 +402,7 @@ ho_status ho_lane_restore(ho_cohort *cohort, int slot, const ho_lane_config *con
     }
     memcpy(&cohort->lane[slot], blob, size);
     cohort->lane[slot].config = *config;
+    script.lanes_active++;
     script.lanes_restored++;
     return HO_OK;
 }

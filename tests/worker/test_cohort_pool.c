@@ -73,6 +73,7 @@ static ho_market *market;
 static ho_pool *pool;
 
 static bool overlap; /* of the pools opened next */
+static int together;
 
 static void open_pool(int lanes)
 {
@@ -80,7 +81,12 @@ static void open_pool(int lanes)
     ho_backend_options options = ho_backend_defaults();
     CHECK_OK(ho_backend_open(&backend, &options, &err), &err);
     CHECK_OK(ho_market_load(backend, NULL, &market, &err), &err);
-    ho_pool_options po = {.backend = backend, .market = market, .lanes = lanes, .overlap = overlap};
+    ho_pool_options po = {.backend = backend,
+                          .market = market,
+                          .lanes = lanes,
+                          .together = together,
+                          .overlap = overlap,
+                          .clock_ns = script_clock_ns};
     po.sink.epoch = on_epoch;
     po.sink.finished = on_finished;
     po.sink.failed = on_failed;
@@ -93,6 +99,7 @@ static int setup(void **state)
     (void)state;
     script_reset();
     overlap = false;
+    together = 0;
     return 0;
 }
 
@@ -813,6 +820,89 @@ static void a_device_lost_while_windows_are_scored_fails_every_trial(void **stat
     assert_int_equal(find('f', 2)->failure, HO_FAILURE_DEVICE);
 }
 
+static void lanes_of_one_shape_on_a_gpu_live_in_two_cohorts(void **state)
+{
+    (void)state;
+    open_gpu_pool(0, 1);
+    for (int t = 0; t < 20; t++) {
+        add(t, (struct shape){.folds = 8, .seeds = 1, .epochs = 3 + t % 3, .hidden = 32});
+    }
+    assert_true(step());
+    assert_int_equal(script.lanes_started, 128);
+    assert_int_equal(script.cohorts, 2);
+    assert_true(script.launches >= 2); /* of both */
+    assert_int_equal(script.most_lanes_held, 128);
+    run_all();
+    for (int t = 0; t < 20; t++) {
+        assert_int_equal(count('r', t), 1);
+    }
+    assert_int_equal(script.cohorts_created, 2);
+}
+
+static void a_population_shares_one_cohort(void **state)
+{
+    (void)state;
+    together = 96;
+    open_gpu_pool(0, 1);
+    for (int t = 0; t < 12; t++) {
+        add(t, (struct shape){.folds = 8, .seeds = 1, .epochs = 2, .hidden = 32});
+    }
+    run_all();
+    assert_int_equal(script.cohorts_created, 1);
+}
+
+static void what_does_not_fit_in_memory_is_not_asked_for_again(void **state)
+{
+    (void)state;
+    open_gpu_pool(0, 1);
+    script.create_limit = 70; /* the second cohort of 64 gets 4 */
+    for (int t = 0; t < 24; t++) {
+        add(t, (struct shape){.folds = 4, .seeds = 1, .epochs = 2, .hidden = 32});
+    }
+    run_all();
+    assert_int_equal(script.most_lanes_held, 68);
+    assert_int_equal(ho_pool_lane_capacity(pool, 4), 68);
+    for (int t = 0; t < 24; t++) {
+        assert_int_equal(count('r', t), 1);
+    }
+}
+
+/* Runs trials of 8 lanes, always enough of them, on a device that does lane_epochs_per_s
+ * [lanes / 64]; gives the width that "auto" ends with. */
+static int width_of(const double *lane_epochs_per_s)
+{
+    int64_t next = 0;
+    script_reset();
+    script.lane_epochs_per_s = lane_epochs_per_s;
+    open_gpu_pool(0, 0);
+    for (int i = 0; i < 3000; i++) {
+        while (ho_pool_waiting_lanes(pool) < 64) {
+            add(next++, (struct shape){.folds = 8, .seeds = 1, .epochs = 40, .hidden = 32});
+        }
+        assert_true(step());
+        events = 0;
+    }
+    int width = ho_pool_lane_capacity(pool, 8);
+    assert_true(ho_pool_active_lanes(pool) <= width);
+    assert_int_equal(teardown(NULL), 0);
+    return width;
+}
+
+static void more_lanes_are_trained_while_they_gain(void **state)
+{
+    (void)state;
+    ho_log_set_level(HO_LOG_ERROR);
+    const double level[9] = {0, 900, 1000, 1010, 1020, 1030, 1040, 1050, 1060};
+    const double once[9] = {0, 900, 1000, 1100, 1110, 1120, 1130, 1140, 1150};
+    const double always[9] = {0, 900, 1000, 1100, 1200, 1300, 1400, 1500, 1600};
+    const double worse[9] = {0, 900, 1000, 800, 700, 600, 500, 400, 300};
+    assert_int_equal(width_of(level), 128);
+    assert_int_equal(width_of(once), 192);
+    assert_int_equal(width_of(worse), 128);
+    assert_int_equal(width_of(always), 8 * 64);
+    open_pool(1); /* for the teardown */
+}
+
 static void a_repeated_attempt_is_refused(void **state)
 {
     (void)state;
@@ -876,6 +966,10 @@ int main(void)
         T(a_checkpoint_needs_what_is_under_way_to_have_ended),
         T(windows_that_do_not_fit_side_by_side_are_scored_in_turn),
         T(a_device_lost_while_windows_are_scored_fails_every_trial),
+        T(lanes_of_one_shape_on_a_gpu_live_in_two_cohorts),
+        T(a_population_shares_one_cohort),
+        T(what_does_not_fit_in_memory_is_not_asked_for_again),
+        T(more_lanes_are_trained_while_they_gain),
         T(a_repeated_attempt_is_refused),
         T(two_thousand_trials_leave_nothing_behind),
     };
