@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "coordinator/commands.h"
+#include "coordinator/read_ahead.h"
 #include "coordinator/run.h"
 #include "coordinator/server.h"
 #include "study/log.h"
@@ -25,6 +26,7 @@ typedef struct entry {
     int64_t priority;
     bool over;  /* ended, or failed: looked at again when its file changes */
     bool there; /* seen in the last scan */
+    bool ahead; /* its data was read, or tried, while another one ran */
 } entry;
 
 typedef struct queue {
@@ -32,8 +34,9 @@ typedef struct queue {
     double slice_s;
     entry *entry; /* [count] */
     int count, room;
-    int running;      /* index of the running one; -1: none */
-    int64_t start_ns; /* of its slice */
+    int running;          /* index of the running one; -1: none */
+    int64_t start_ns;     /* of its slice */
+    ho_read_ahead *ahead; /* of the study that is due next */
 } queue;
 
 static entry *find(queue *q, const char *path)
@@ -109,6 +112,7 @@ static void look_at(queue *q, const char *name)
                e->changed.tv_nsec != info.st_mtim.tv_nsec) {
         e->changed = info.st_mtim;
         e->over = false;
+        e->ahead = false;
         read_priority(e);
     }
     e->there = true;
@@ -151,6 +155,22 @@ static int next_due(const queue *q)
     return best;
 }
 
+/* Reads the data of the study that would be due next, once, beside the running one. */
+static void look_ahead(queue *q)
+{
+    entry *running = &q->entry[q->running];
+    bool over = running->over;
+    running->over = true; /* who is due when it has ended */
+    int next = next_due(q);
+    running->over = over;
+    bool busy = q->ahead && !ho_read_ahead_done(q->ahead);
+    if (next >= 0 && !q->entry[next].ahead && !busy) {
+        q->entry[next].ahead = true;
+        ho_read_ahead_end(&q->ahead);
+        q->ahead = ho_read_ahead_begin(q->entry[next].path);
+    }
+}
+
 /* The running study has had its slice and another one is due; or its file is gone. */
 static bool should_yield(void *user)
 {
@@ -161,6 +181,7 @@ static bool should_yield(void *user)
     if (!e->there) {
         return true;
     }
+    look_ahead(q);
     if (used < q->slice_s) {
         return false;
     }
@@ -199,6 +220,8 @@ static ho_status run_slice(queue *q, ho_run_options options, int index, ho_err *
     options.database = database;
     options.yield = should_yield;
     options.user = q;
+    q->entry[index].ahead = true; /* it reads its data itself */
+    ho_read_ahead_end(&q->ahead);
     q->running = index;
     q->start_ns = ho_clock_ns();
     ho_log(HO_LOG_INFO, "serve", "slice begins study=%s", path);
@@ -250,8 +273,9 @@ int ho_cmd_serve(int argc, char **argv)
             "Runs every study file dropped into a folder, in turns on the same workers: the study "
             "that\n"
             "has had the least time for its study.priority is next. A turn ends with its running\n"
-            "trials. Each database lies beside its study file. A changed file is looked at again,\n"
-            "a removed one stops. Ctrl-C drains, as in `run`.",
+            "trials; the next study's data is read meanwhile. Each database lies beside its study\n"
+            "file. A changed file is looked at again, a removed one stops. Ctrl-C drains, as in\n"
+            "`run`.",
         .examples =
             "  hyperopt serve queue/\n"
             "  hyperopt serve queue/ --slice 30m --listen tcp://*:5555 --curve keys/ --no-local\n",
@@ -281,6 +305,7 @@ int ho_cmd_serve(int argc, char **argv)
             rc = HO_ECANCELLED;
         }
     }
+    ho_read_ahead_end(&q.ahead);
     free(q.entry);
     return rc == HO_ECANCELLED ? HO_EXIT_INTERRUPTED : HO_EXIT_OK;
 }

@@ -114,7 +114,8 @@
     X(WORKERS_COUNT, "workers.count", INT, FIXED, AUTO | RESUME, 1, 1024, "auto", "", "processes", \
       "local workers; auto: one per GPU, or one on the CPU")                                       \
     X(WORKERS_LANES, "workers.lanes", INT, FIXED, AUTO | RESUME, 1, 65536, "auto", "", "agents",   \
-      "agents trained at once on one device")                                                      \
+      "agents trained at once on one device; auto: what memory holds and, on a GPU, as many as "   \
+      "gain speed; on the CPU whole trials that fill the threads")                                 \
     X(WORKERS_IN_FLIGHT, "workers.in_flight", INT, FIXED, AUTO | RESUME, 1, 65536, "auto", "",     \
       "trials", "trials pending at once; auto: max(workers, trials / 10)")                         \
     X(WORKERS_THREADS, "workers.threads", INT, FIXED, AUTO | RESUME, 1, 4096, "auto", "",          \

@@ -50,6 +50,28 @@ class Serve(harness.SystemTest):
         self.wait(serve, 130)
         self.assertNotIn("RUNNING", self.states("q/low.db"))
 
+    def serve_beside(self, name, **keys):
+        """A long study `a` and another one, which is due next; what serve said."""
+        self.drop("a", trials=MANY, epochs=40)
+        self.drop(name, trials=2, epochs=2, **keys)
+        done = self.hyperopt("serve", "q", "--once", "--slice", "0.5s", "--workers", 1, "--log-level", "info",
+                             env={"HYPEROPT_FEATURE_CACHE": str(self.dir / "features")})
+        self.assertEqual(self.states("q/a.db"), {"COMPLETE": MANY}, done.stderr)
+        return done.stderr
+
+    def test_the_next_studys_data_is_read_while_another_trains(self):
+        log = self.serve_beside("b", more="[features]\nlong_window = 100")
+        self.assertEqual(self.states("q/b.db"), {"COMPLETE": 2}, log)
+        ahead, turn = log.index("read ahead study=q/b.toml"), log.index("slice begins study=q/b.toml")
+        self.assertLess(ahead, turn, log)
+        self.assertIn("cache hit", log[turn:].split("slice begins")[1], log)
+        self.assertNotIn("cache miss", log[turn:].split("slice begins")[1], log)
+
+    def test_data_that_cannot_be_read_ahead_harms_nobody(self):
+        log = self.serve_beside("b", data="no-such-file.csv")
+        self.assertIn("could not be read ahead", log)
+        self.assertLess(log.index("could not be read ahead"), log.index("slice begins study=q/b.toml"), log)
+
     def test_files_come_and_go_while_it_runs(self):
         serve = self.start("serve", "q", "--slice", "1s", "--workers", 1, "--log-level", "info")
         self.drop("first", trials=500, epochs=40)
