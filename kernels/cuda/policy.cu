@@ -3,6 +3,7 @@
 
 #include "kernels/agents/e4m3.h"
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/ptx.cuh"
 #include "kernels/cuda/short_float.cuh"
 
 enum { PACK_THREADS = 256, PACK_WARPS = PACK_THREADS / 32 };
@@ -124,7 +125,7 @@ static __global__ void __launch_bounds__(PACK_THREADS)
         const uint32_t bits = ho_e4m3_bits(__bfloat162float(__float2bfloat16(w[i]))) & 0x7fffffffu;
         largest = bits > largest ? bits : largest;
     }
-    largest = __reduce_max_sync(0xffffffffu, largest);
+    largest = warp_max_u32(largest);
     if (threadIdx.x % 32 == 0) {
         ((int32_t *)(packed + (size_t)k * p.bytes + p.scale_at))[at] = ho_e4m3_scale(largest);
     }
