@@ -41,6 +41,7 @@ typedef struct run {
     ho_progress *progress;
     ho_keeper *keeper;
     ho_observer *observer;
+    bool restarted;   /* a change that matters: nothing of before goes on */
     int64_t trials;   /* target */
     int64_t asked_ns; /* when yield was asked last */
     char artifacts[PATH_MAX + 16];
@@ -93,9 +94,15 @@ static void describe_study(const run *r, ho_store_study *out, const char *uuid,
     }
 }
 
-static ho_status create_study(run *r, ho_err *err)
+static void make_uuid(char out[33])
 {
     unsigned char random[16];
+    randombytes_buf(random, sizeof random);
+    (void)sodium_bin2hex(out, 33, random, sizeof random);
+}
+
+static ho_status create_study(run *r, ho_err *err)
+{
     char uuid[33];
     const char *constraint[HO_CONSTRAINTS_MAX];
     ho_store_study study;
@@ -103,25 +110,65 @@ static ho_status create_study(run *r, ho_err *err)
     if (!json) {
         return ho_err_set(err, HO_ENOMEM, "out of memory");
     }
-    randombytes_buf(random, sizeof random);
-    (void)sodium_bin2hex(uuid, sizeof uuid, random, sizeof random);
+    make_uuid(uuid);
     describe_study(r, &study, uuid, json, constraint);
     ho_status rc = ho_store_create_study(r->store, &study, err);
     cJSON_free(json);
     return rc;
 }
 
+static ho_status forget_checkpoint(const ho_stored_trial *trial, void *user)
+{
+    bool ended = trial->state == HO_TRIAL_COMPLETE || trial->state == HO_TRIAL_PRUNED ||
+                 trial->state == HO_TRIAL_FAILED;
+    if (!ended) {
+        ho_artifacts_delete((ho_artifacts *)user, trial->number, false, ho_clock_unix_ns());
+    }
+    return HO_OK;
+}
+
+/* What the study's trials began under other settings must not go on under these. */
+static ho_status forget_checkpoints(run *r, ho_err *err)
+{
+    ho_artifacts *artifacts = NULL;
+    ho_status rc = ho_artifacts_create(&artifacts, r->artifacts, r->store, err);
+    if (rc == HO_OK) {
+        rc = ho_store_each_trial(r->store, &r->setup.study->space, forget_checkpoint, artifacts,
+                                 err);
+    }
+    ho_artifacts_destroy(&artifacts);
+    return rc;
+}
+
+/* A change that matters for results makes another study of it for the workers: by its new uuid they
+ * read it anew, and those that still train trials of the old one forget them. */
 static ho_status accept_change(run *r, const ho_change *change, ho_err *err)
 {
     const char *constraint[HO_CONSTRAINTS_MAX];
+    char uuid[33];
     ho_store_study study;
+    ho_status rc = HO_OK;
+    bool restart = change->weighty > 0;
+    if (restart && (rc = forget_checkpoints(r, err)) != HO_OK) {
+        return rc;
+    }
+    make_uuid(uuid);
     char *json = ho_setup_settings_text(settings_of(r));
     if (!json) {
         return ho_err_set(err, HO_ENOMEM, "out of memory");
     }
-    describe_study(r, &study, r->info.uuid, json, constraint);
-    ho_status rc = ho_store_change_study(r->store, &study, change->text, err);
+    describe_study(r, &study, restart ? uuid : r->info.uuid, json, constraint);
+    rc = ho_store_change_study(r->store, &study, change->text, restart, err);
     cJSON_free(json);
+    if (rc == HO_OK && restart) {
+        char *now = strdup(uuid);
+        if (!now) {
+            return ho_err_set(err, HO_ENOMEM, "out of memory");
+        }
+        free(r->info.uuid);
+        r->info.uuid = now;
+        r->restarted = true;
+    }
     return rc;
 }
 
@@ -283,7 +330,7 @@ static ho_dispatch_config dispatch_config(const run *r, bool listening)
     if (members > 0 && c.in_flight == 0) {
         c.in_flight = members; /* they train side by side */
     }
-    c.adopt_ns = listening ? c.heartbeat_timeout_ns : 0;
+    c.adopt_ns = listening && !r->restarted ? c.heartbeat_timeout_ns : 0;
     for (int i = 0; i < study->objective_count; i++) {
         c.direction[i] = study->objective[i].direction;
     }

@@ -125,6 +125,19 @@ static void tell_to_stop(ho_server *s, ho_client *client)
     ho_server_send(s, client, &stop);
 }
 
+/* What it holds is of another study, or of this one before a change. */
+static void drop_held(ho_server *s, ho_client *client, const ho_msg_hello *m)
+{
+    ho_log(HO_LOG_WARN, "server", "worker=%s holds %d trials of another study, or before a change",
+           m->name, m->held_count);
+    for (int32_t i = 0; i < m->held_count; i++) {
+        ho_message drop = ho_message_make(HO_MSG_DROP);
+        drop.trial = m->held[i].trial;
+        drop.attempt = m->held[i].attempt;
+        ho_server_send(s, client, &drop);
+    }
+}
+
 static void handle_hello(ho_server *s, ho_client *client, const ho_msg_hello *m, int64_t now_ns)
 {
     ho_err err = {0};
@@ -161,7 +174,11 @@ static void handle_hello(ho_server *s, ho_client *client, const ho_msg_hello *m,
         return;
     }
     ho_server_send(s, client, &study);
-    if ((rc = join(s, client, m->held, m->held_count, now_ns, &err)) != HO_OK) {
+    bool of_this = strcmp(m->study, s->options.uuid) == 0;
+    if (!of_this && m->held_count > 0) {
+        drop_held(s, client, m);
+    }
+    if ((rc = join(s, client, m->held, of_this ? m->held_count : 0, now_ns, &err)) != HO_OK) {
         fail_run(s, rc, &err);
         return;
     }

@@ -108,9 +108,10 @@ ho_status ho_store_create_study(ho_store *store, const ho_store_study *study, ho
 ho_status ho_store_put_auto_batch(ho_store *store, int64_t batch, ho_err *err);
 
 /* Accepts a changed study file: text, settings, space (changed distributions become new rows), and
- * the target. At once, with an event that holds `difference`. */
+ * the target. At once, with an event that holds `difference`. restart: the change matters for
+ * results, so unfinished trials lose all that they have told; give a new uuid then. */
 ho_status ho_store_change_study(ho_store *store, const ho_store_study *study,
-                                const char *difference, ho_err *err);
+                                const char *difference, bool restart, ho_err *err);
 
 /* Makes the views anew: those of sql/views.sql and the per-study ones. At once. */
 ho_status ho_store_make_views(ho_store *store, ho_err *err);

@@ -304,20 +304,47 @@ ho_status ho_store_create_study(ho_store *store, const ho_store_study *s, ho_err
     return commit(store, rc, what, err);
 }
 
+/* What unfinished trials have told so far: under other settings it says nothing. */
+static ho_status forget_unfinished(ho_store *store, const char *what, ho_err *err)
+{
+    static const char *const table[] = {"fold_result",     "race",      "epoch_stat",
+                                        "evolution_param", "evolution", "fold_report",
+                                        "report_value",    "report"};
+    static const char *const unfinished =
+        "(SELECT number FROM trial WHERE state IN ('WAITING', 'RUNNING', 'INTERRUPTED'))";
+    char sql[256];
+    ho_status rc = HO_OK;
+    for (size_t i = 0; i < sizeof table / sizeof *table && rc == HO_OK; i++) {
+        (void)snprintf(sql, sizeof sql, "DELETE FROM %s WHERE trial IN %s", table[i], unfinished);
+        rc = ho_store_exec(store, sql, what, err);
+    }
+    if (rc == HO_OK) { /* a pause that is forgotten was not ended by a promotion */
+        (void)snprintf(sql, sizeof sql, "DELETE FROM event WHERE kind = 'promote' AND trial IN %s",
+                       unfinished);
+        rc = ho_store_exec(store, sql, what, err);
+    }
+    return rc;
+}
+
 ho_status ho_store_change_study(ho_store *store, const ho_store_study *s, const char *difference,
-                                ho_err *err)
+                                bool restart, ho_err *err)
 {
     const char *what = "cannot write the changed study";
     ho_status rc = ho_store_exec(store, "BEGIN IMMEDIATE", what, err);
     if (rc != HO_OK) {
         return rc;
     }
+    if (restart && (rc = forget_unfinished(store, what, err)) != HO_OK) {
+        return commit(store, rc, what, err);
+    }
     once o = once_prepare(
         store,
-        "UPDATE study SET program = ?, changed_ns = ?, trials = ?, deterministic = ?, toml = ?, "
+        "UPDATE study SET uuid = ?, program = ?, changed_ns = ?, trials = ?, deterministic = ?, "
+        "toml = ?, "
         "toml_path = ?, settings = ?, data_path = ?, data_sha256 = ?, bars = ?, first_bar_ns = ?, "
         "last_bar_ns = ?, sessions_per_year = ?, initial_capital = ?, revision = revision + 1 "
         "WHERE id = 1");
+    once_text(&o, s->uuid);
     once_text(&o, HYPEROPT_VERSION);
     once_int(&o, s->now_ns);
     once_int(&o, s->trials);

@@ -100,7 +100,7 @@ TABLE(held);
 
 static const ho_field hello_rows[] = {
     TEXT(ho_msg_hello, program), TEXT(ho_msg_hello, name), TEXT(ho_msg_hello, uuid),
-    TEXT(ho_msg_hello, token), TEXT(ho_msg_hello, host), I64(ho_msg_hello, pid, 0),
+    TEXT(ho_msg_hello, study), TEXT(ho_msg_hello, token), TEXT(ho_msg_hello, host), I64(ho_msg_hello, pid, 0),
     COUNT(ho_msg_hello, lanes), BOOL(ho_msg_hello, allow_command),
     LIST(ho_msg_hello, device, device_count, HO_WIRE_DEVICES_MAX, device_table),
     HASHES(ho_msg_hello, cached, cached_count, HO_WIRE_FILES_MAX),

@@ -123,6 +123,7 @@ typedef struct ho_msg_hello {
     char program[32];        /* version of the program */
     char name[HO_WIRE_NAME]; /* of the worker, for people */
     char uuid[40];           /* of this process; the same after a reconnect */
+    char study[40];          /* uuid of the study that the held trials are of; "" */
     char token[72];          /* given by the coordinator that started it; "" */
     char host[HO_WIRE_NAME];
     int64_t pid;
@@ -260,7 +261,7 @@ typedef struct ho_msg_got {
 /* ---- coordinator to worker ------------------------------------------------------------------ */
 
 typedef struct ho_msg_study {
-    char uuid[40];
+    char uuid[40]; /* another one after a change that matters for results */
     char name[HO_WIRE_NAME];
     char source[HO_WIRE_PATH]; /* path of the study file, for messages */
     char *text;                /* the study file; ho_study_parse takes it */

@@ -204,6 +204,7 @@ ho_status ho_link_send(ho_link *link, const ho_message *message, ho_err *err)
         return err ? err->code : HO_EINVAL;
     }
     pthread_mutex_lock(&link->lock);
+    letter->study = link->study_taken;
     *link->letters_tail = letter;
     link->letters_tail = &letter->next;
     link->idle = false;
@@ -236,6 +237,7 @@ bool ho_link_receive(ho_link *link, int timeout_ms, ho_message *out)
     ho_parcel *parcel = link->inbox;
     if (parcel) {
         link->inbox = parcel->next;
+        link->study_taken = parcel->study;
         if (!link->inbox) {
             link->inbox_tail = &link->inbox;
         }

@@ -9,7 +9,8 @@
  * At least once: what a trial has told (reports, artifacts, its result or failure) is kept until
  * the coordinator acks or drops the trial, and is sent again after every hello. While the
  * coordinator is away the compute thread works on; the link reconnects with backoff. The link knows
- * which trials this worker holds: from `trials` until ack, prune or drop. */
+ * which trials this worker holds: from `trials` until ack, prune or drop. When the study is another
+ * one it forgets them, and what the compute thread says before it has taken that study. */
 #ifndef HO_WORKER_LINK_H
 #define HO_WORKER_LINK_H
 

@@ -29,11 +29,13 @@ typedef enum ho_link_state { HO_LINK_CONNECTING, HO_LINK_GREETING, HO_LINK_JOINE
 typedef struct ho_parcel {
     struct ho_parcel *next;
     ho_message message;
+    unsigned study; /* ho_link.study when it came */
 } ho_parcel;
 
 /* A message from the compute thread. */
 typedef struct ho_letter {
     struct ho_letter *next;
+    unsigned study; /* ho_link.study_taken when it was handed over */
     ho_outbox_label label;
     zmsg_t *bytes;
 } ho_letter;
@@ -46,6 +48,8 @@ struct ho_link {
     ho_parcel *inbox, **inbox_tail;
     ho_letter *letters, **letters_tail;
     ho_link_load load;
+    unsigned
+        study_taken; /* `study` of what the compute thread has taken: what it says is of that */
     bool joined;
     bool idle;     /* everything handed over was sent, and every chunk has arrived */
     bool settled;  /* no trial is held */
@@ -56,6 +60,7 @@ struct ho_link {
     zcert_t *cert;
     char server_key[41];
     ho_msg_hello hello;
+    unsigned study; /* counts the studies that came */
     int64_t parent;
     void (*abandon)(const char *reason);
     double interval_s, timeout_s;

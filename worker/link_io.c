@@ -31,6 +31,7 @@ static void deliver(ho_link *link, ho_message *message)
     }
     parcel->next = NULL;
     parcel->message = *message;
+    parcel->study = link->study;
     pthread_mutex_lock(&link->lock);
     *link->inbox_tail = parcel;
     link->inbox_tail = &parcel->next;
@@ -47,7 +48,9 @@ static void collect_letters(ho_link *link)
     pthread_mutex_unlock(&link->lock);
     while (letter) {
         ho_letter *next = letter->next;
-        bool stale = !letter->label.keep && !letter->label.lasting && link->state != HO_LINK_JOINED;
+        bool fleeting = !letter->label.keep && !letter->label.lasting;
+        bool other = letter->study != link->study && letter->label.type != HO_MSG_BYE;
+        bool stale = other || (fleeting && link->state != HO_LINK_JOINED);
         if (stale) {
             zmsg_destroy(&letter->bytes);
         } else {
@@ -240,6 +243,16 @@ static void take_study(ho_link *link, ho_message *message)
             ho_settings_f64(message->study.settings, HO_KEY_COORDINATOR_HEARTBEAT_INTERVAL);
         link->timeout_s =
             ho_settings_f64(message->study.settings, HO_KEY_COORDINATOR_HEARTBEAT_TIMEOUT);
+    }
+    if (strcmp(link->hello.study, message->study.uuid) != 0) {
+        int held = ho_outbox_held_count(link->outbox);
+        if (held > 0) {
+            ho_log(HO_LOG_WARN, "link", "another study, or a changed one: %d trials are forgotten",
+                   held);
+        }
+        ho_outbox_forget_all(link->outbox);
+        snprintf(link->hello.study, sizeof link->hello.study, "%s", message->study.uuid);
+        link->study++;
     }
     ho_log(HO_LOG_INFO, "link", "joined endpoint=%s study=%s", link->endpoint, message->study.name);
     join(link);

@@ -259,6 +259,15 @@ bool ho_outbox_forget(ho_outbox *outbox, int64_t trial, int32_t attempt)
     return true;
 }
 
+void ho_outbox_forget_all(ho_outbox *outbox)
+{
+    while (outbox->head) {
+        remove_item(outbox, &outbox->head);
+    }
+    outbox->held_count = 0;
+    outbox->gone_count = 0;
+}
+
 int ho_outbox_held(const ho_outbox *outbox, ho_held_trial **out)
 {
     size_t n = (size_t)outbox->held_count;

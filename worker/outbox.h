@@ -57,6 +57,8 @@ int ho_outbox_checkpoint_parts(const ho_outbox *outbox);
 bool ho_outbox_hold(ho_outbox *outbox, int64_t trial, int32_t attempt);
 /* Drops the trial and its items; false: not held with this attempt. */
 bool ho_outbox_forget(ho_outbox *outbox, int64_t trial, int32_t attempt);
+/* Drops all trials and items, and which orders came: another study begins. */
+void ho_outbox_forget_all(ho_outbox *outbox);
 /* The trials held, oldest first, malloc'ed; returns their number. */
 int ho_outbox_held(const ho_outbox *outbox, ho_held_trial **out);
 int ho_outbox_held_count(const ho_outbox *outbox);

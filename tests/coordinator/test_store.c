@@ -440,6 +440,80 @@ static void old_trials_are_read_in_a_changed_space(void **state)
     ho_study_free(&other);
 }
 
+static void change_study(const char *uuid, bool restart)
+{
+    static ho_fold_plan folds = {
+        .count = 1, .fold = {{{0, 2}, {2, 3}, {3, 5}}}, .holdout = {8, 10}};
+    static const int64_t open_ns[10] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+    ho_store_study s = {.name = "fixture",
+                        .uuid = uuid,
+                        .trials = 9,
+                        .toml = study->text,
+                        .toml_path = "fixture.toml",
+                        .settings_json = "{}",
+                        .data_path = "bars.csv",
+                        .data_sha256 = "00",
+                        .bars = 10,
+                        .folds = &folds,
+                        .open_ns = open_ns,
+                        .space = &study->space,
+                        .now_ns = 1};
+    CHECK_OK(ho_store_change_study(store, &s, "dqn.gamma: 0.9 -> 0.99", restart, &err), &err);
+}
+
+static int64_t count_of_trial(const char *table, int64_t trial)
+{
+    char sql[128];
+    (void)snprintf(sql, sizeof sql, "SELECT count(*) FROM %s WHERE trial = %lld", table,
+                   (long long)trial);
+    return fixture_count(store, sql);
+}
+
+static void a_change_that_matters_makes_unfinished_trials_begin_anew(void **state)
+{
+    (void)state;
+    static const char *const table[] = {"report", "epoch_stat", "race", "fold_result"};
+    ho_window_result window = {.fold = 0, .random_percentile = NAN};
+    for (int64_t n = 0; n < 2; n++) { /* trial 0 will have ended, trial 1 not */
+        ho_race_row round = {.number = n,
+                             .attempt = 1,
+                             .folds = 1,
+                             .epochs = 4,
+                             .against = -1,
+                             .verdict = "next",
+                             .why = "first"};
+        put_trial(n, 0.0);
+        assert_int_equal(ho_store_put_race(store, &round), HO_OK);
+        assert_int_equal(ho_store_put_windows(store, n, &window, n == 1), HO_OK);
+    }
+    put_result(0, 1.0, NULL);
+    fixture_flush(store);
+    char sql[256];
+    for (int n = 0; n < 2; n++) {
+        (void)snprintf(sql, sizeof sql,
+                       "INSERT INTO report (trial, step, at_ns) VALUES (%d, 3, 7);"
+                       "INSERT INTO epoch_stat (trial, fold, seed, epoch) VALUES (%d, -1, -1, 3);"
+                       "INSERT INTO event (at_ns, kind, trial, text) VALUES (7, 'promote', %d, '')",
+                       n, n, n);
+        assert_int_equal(sqlite3_exec(ho_store_db(store), sql, NULL, NULL, NULL), SQLITE_OK);
+    }
+    change_study("00112233445566778899aabbccddeeff", false); /* the target, say: nothing is lost */
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        assert_int_equal(count_of_trial(table[i], 1), 1);
+    }
+    change_study("ffeeddccbbaa99887766554433221100", true);
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        assert_int_equal(count_of_trial(table[i], 0), 1);
+        assert_int_equal(count_of_trial(table[i], 1), 0);
+    }
+    assert_int_equal(fixture_count(store, "SELECT trial FROM event WHERE kind = 'promote'"), 0);
+    assert_int_equal(fixture_count(store, "SELECT count(*) FROM event WHERE kind = 'change'"), 2);
+    assert_int_equal(fixture_count(store, "SELECT count(*) FROM trial"), 2);
+    assert_int_equal(fixture_count(store, "SELECT count(*) FROM study WHERE revision = 3 AND "
+                                          "uuid = 'ffeeddccbbaa99887766554433221100'"),
+                     1);
+}
+
 /* spec/search.md: at most 400 bytes a trial beyond the results themselves. */
 static void a_trial_takes_at_most_400_bytes(void **state)
 {
@@ -476,6 +550,7 @@ int main(void)
         NEW(a_read_only_medium_is_read_as_it_lies),
         MADE(a_torn_wal_loses_only_the_torn_commit),
         MADE(old_trials_are_read_in_a_changed_space),
+        MADE(a_change_that_matters_makes_unfinished_trials_begin_anew),
         MADE(a_trial_takes_at_most_400_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -79,6 +79,7 @@ static void fill_hello(ho_msg_hello *h, int variant)
     (void)snprintf(h->program, sizeof h->program, "0.1.0");
     (void)snprintf(h->name, sizeof h->name, "w0 \xc3\xa4 \"q\"");
     (void)snprintf(h->uuid, sizeof h->uuid, "6f1c");
+    (void)snprintf(h->study, sizeof h->study, "9a02");
     (void)snprintf(h->host, sizeof h->host, "node-1");
     h->pid = 4711;
     h->lanes = 128;

@@ -79,11 +79,12 @@ class Hostile(harness.SystemTest):
         run, port = self.start_study(trials=6, epochs=30)
         self.worker(port)
         self.until(lambda: self.one("SELECT count(*) FROM trial WHERE state = 'COMPLETE'") >= 1, "a trial", run)
-        dealer = zmtp.Dealer(port)
-        dealer.hello(uuid="e" * 32, held=[{"trial": "0", "attempt": 1, "epoch": 1, "finished": True},
-                                          {"trial": "5000", "attempt": 1, "epoch": 1, "finished": False}])
-        self.assertEqual(dealer.wait_for("drop")["trial"], "0")
-        self.assertEqual(dealer.wait_for("drop")["trial"], "5000")
+        for study in ("another", self.one("SELECT uuid FROM study")):
+            dealer = zmtp.Dealer(port)
+            dealer.hello(uuid="e" * 32, study=study, held=[{"trial": "0", "attempt": 1, "epoch": 1, "finished": True},
+                                                           {"trial": "5000", "attempt": 1, "epoch": 1, "finished": False}])
+            self.assertEqual(dealer.wait_for("drop")["trial"], "0")
+            self.assertEqual(dealer.wait_for("drop")["trial"], "5000")
         before = self.query("SELECT number, state, finished_ns FROM trial WHERE number = 0")
         for attempt in (1, 1, 1, 2):
             dealer.send("fail", trial="0", attempt=attempt, **{"class": 1}, retryable=False, lane=-1, fold=-1, seed=-1,

@@ -197,6 +197,36 @@ class Remote(harness.SystemTest):
         self.assertEqual(self.one("SELECT max(attempt) FROM trial"), 1, self.all_logs())
         self.assertGreaterEqual(self.one("SELECT count(*) FROM event WHERE kind = 'adopt'"), 1)
 
+    def test_workers_that_stayed_take_a_changed_study_and_forget_the_old_one(self):
+        self.write(study_text(trials=3, epochs=2000))
+        run, port = self.coordinator()
+        self.worker(port, "--log-level", "info")
+        self.until(lambda: self.one("SELECT count(*) FROM report") >= 3, "reports", run)
+        run.kill()
+        run.wait()
+        self.write(study_text(trials=3, epochs=2))
+        again, _ = self.coordinator("--allow-change", listen=f"tcp://127.0.0.1:{port}")
+        self.assertRan(again, 3)
+        self.assertIn("trials are forgotten", self.log(1))
+        self.assertEqual(self.query("SELECT DISTINCT epochs FROM trial"), [(2,)])
+        self.assertEqual(self.one("SELECT count(*) FROM event WHERE kind = 'adopt'"), 0)
+
+    def test_a_worker_that_holds_trials_of_another_study_delivers_none_of_them(self):
+        self.write(study_text(trials=3, epochs=2000))
+        run, port = self.coordinator()
+        self.worker(port, "--log-level", "info")
+        self.until(lambda: self.one("SELECT count(*) FROM report") >= 3, "reports", run)
+        run.kill()
+        run.wait()
+        os.rename(self.dir / "t.db", self.dir / "first.db")
+        for rest in self.dir.glob("t.db-*"):
+            rest.unlink()
+        self.write(study_text(trials=3, epochs=2))  # trials of the same numbers, on the same port
+        again, _ = self.coordinator(listen=f"tcp://127.0.0.1:{port}")
+        self.assertRan(again, 3)
+        self.assertIn("holds", self.log(2))
+        self.assertEqual(self.query("SELECT DISTINCT epochs, attempt FROM trial"), [(2, 1)])
+
     def test_a_half_open_connection_is_noticed(self):
         self.write(study_text(trials=6, epochs=30, ping=0.2, silence=2, attempts=100))
         run, port = self.coordinator()

@@ -345,6 +345,30 @@ class Run(harness.SystemTest):
         self.hyperopt("run", "t.toml")
         self.assertEqual(self.states(), {"COMPLETE": 6})
 
+    def test_unfinished_trials_of_a_changed_study_begin_anew(self):
+        def text(epochs, gamma):
+            return study_text(trials=2, epochs=epochs, study="deterministic = true\nparallel = 1",
+                              more="[checkpoint]\nreplay = true").replace("[dqn]\n", f"[dqn]\ngamma = {gamma}\n")
+        self.write(text(400, 0.9).replace("episodes = 4", "episodes = 64"))
+        run = self.start("run", "t.toml")
+        self.until(lambda: self.one("SELECT count(*) FROM report") >= 3, "reports", run)
+        run.send_signal(signal.SIGUSR1)  # stops now: with a checkpoint
+        self.wait(run, 130)
+        self.assertEqual(self.one("SELECT count(*) FROM artifact WHERE kind = 'checkpoint' AND deleted_ns IS NULL"), 1)
+        uuid = self.one("SELECT uuid FROM study")
+        self.write(text(3, 0.99))
+        self.hyperopt("run", "t.toml", "--database", "calm.db")
+        done = self.hyperopt("run", "t.toml", "--allow-change", "--log-level", "info")
+        self.assertNotIn("goes on from a checkpoint", done.stderr)
+        self.assertEqual(self.states(), {"COMPLETE": 2})
+        self.assertEqual(self.query("SELECT DISTINCT epochs FROM trial"), [(3,)])
+        self.assertEqual(self.one("SELECT attempt FROM trial WHERE number = 0"), 2)
+        self.assertNotEqual(self.one("SELECT uuid FROM study"), uuid)
+        self.assertEqual(self.one("SELECT max(epoch) FROM epoch_stat"), 3)
+        # as if nothing had been before
+        sql = "SELECT trial, fold, hex(returns) FROM fold_result ORDER BY 1, 2"
+        self.assertEqual(self.query(sql), self.query(sql, "calm.db"))
+
     def test_without_a_worker_program_the_run_says_so(self):
         self.write(study_text())
         lonely = self.dir / "hyperopt"

@@ -68,8 +68,8 @@ class Dealer:
     def send(self, kind, /, *frames, v=VERSION, **members):
         self.send_frames(json.dumps({"v": v, "type": kind, **members}).encode(), *frames)
 
-    def hello(self, uuid="0" * 32, held=(), v=VERSION):
-        self.send("hello", v=v, program="0", name="evil", uuid=uuid, token="", host="h", pid="1", lanes=8,
+    def hello(self, uuid="0" * 32, held=(), v=VERSION, study=""):
+        self.send("hello", v=v, program="0", name="evil", uuid=uuid, study=study, token="", host="h", pid="1", lanes=8,
                   allow_command=False, device=[], cached=[], held=list(held))
 
     def be_ready(self, slots=4):

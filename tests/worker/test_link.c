@@ -50,18 +50,23 @@ static int teardown(void **state)
 }
 
 /* hello, study, and the study at the compute thread's side. */
-static int greet_with(double heartbeat_timeout_s)
+static int greet_with_study(const char *uuid, double heartbeat_timeout_s)
 {
     ho_message m = fake_receive_type(&fake, HO_MSG_HELLO);
     int held = m.hello.held_count;
     assert_string_equal(m.hello.name, "w0");
     ho_message_clear(&m);
-    fake_send_study(&fake, "study-1", NULL, heartbeat_timeout_s);
+    fake_send_study(&fake, uuid, NULL, heartbeat_timeout_s);
     assert_true(ho_link_receive(link_, 20000, &m));
     assert_int_equal(m.type, HO_MSG_STUDY);
     ho_message_clear(&m);
     assert_true(ho_link_joined(link_));
     return held;
+}
+
+static int greet_with(double heartbeat_timeout_s)
+{
+    return greet_with_study("study-1", heartbeat_timeout_s);
 }
 
 static int greet(void)
@@ -362,6 +367,41 @@ static void chunks_of_a_checkpoint_are_answered_by_the_link(void **state)
     assert_int_equal(m.got.ticket, 41);
 }
 
+/* Numbers of trials begin at 0 in each study: what belongs to one must never reach another. */
+static void another_study_gets_nothing_of_the_one_before(void **state)
+{
+    (void)state;
+    char endpoint[128];
+    greet_with(60.0);
+    order(7, 1);
+    take_order(7, 1);
+    say(HO_MSG_REPORT, 7, 1);
+    expect(HO_MSG_REPORT, 7);
+    snprintf(endpoint, sizeof endpoint, "%s", fake.endpoint);
+    fake_stop(&fake);
+    say(HO_MSG_FAIL, 7, 1);
+    fake_start(&fake, endpoint);
+    ho_message m = fake_receive_type(&fake, HO_MSG_HELLO);
+    assert_string_equal(m.hello.study, "study-1"); /* the coordinator sees what it holds */
+    assert_int_equal(m.hello.held_count, 1);
+    ho_message_clear(&m);
+    fake_send_study(&fake, "study-2", NULL, 60.0);
+    order(7, 1); /* the new study's trial of that name */
+    while (!ho_link_joined(link_)) {
+        zclock_sleep(5);
+    }
+    say(HO_MSG_REPORT, 7, 1); /* the compute thread has not taken the new study: of the old one */
+    expect_only_a_pong(1);
+    assert_true(ho_link_receive(link_, 20000, &m));
+    assert_int_equal(m.type, HO_MSG_STUDY);
+    assert_string_equal(m.study.uuid, "study-2");
+    ho_message_clear(&m);
+    take_order(7, 1);
+    say(HO_MSG_FAIL, 7, 1);
+    expect(HO_MSG_FAIL, 7);
+    expect_only_a_pong(2);
+}
+
 static void garbage_changes_nothing(void **state)
 {
     (void)state;
@@ -468,6 +508,7 @@ int main(void)
         T(a_new_connection_has_a_window_of_its_own),
         T(a_checkpoint_that_waits_for_the_line_is_told),
         T(chunks_of_a_checkpoint_are_answered_by_the_link),
+        T(another_study_gets_nothing_of_the_one_before),
         T(garbage_changes_nothing),
         T(a_frame_above_the_limit_costs_the_connection_only),
         T(orders_before_the_study_are_not_taken),

@@ -176,6 +176,27 @@ static void artifacts_and_result_are_sent_again_when_asked(void **state)
     assert_string_equal(send_all(), "ready");
 }
 
+static void another_study_begins_with_nothing(void **state)
+{
+    (void)state;
+    assert_true(ho_outbox_hold(outbox, 7, 1));
+    assert_true(ho_outbox_hold(outbox, 8, 1));
+    add(HO_MSG_REPORT, 7, 1, "1");
+    (void)send_all();
+    add(HO_MSG_RESULT, 7, 1, "result");
+    add(HO_MSG_CHUNK, 7, 1, "checkpoint");
+    assert_true(ho_outbox_forget(outbox, 8, 1));
+    ho_outbox_forget_all(outbox);
+    assert_int_equal(ho_outbox_held_count(outbox), 0);
+    assert_int_equal(ho_outbox_checkpoint_parts(outbox), 0);
+    assert_true(ho_outbox_idle(outbox));
+    add(HO_MSG_RESULT, 7, 1, "late");
+    assert_string_equal(send_all(), "");
+    assert_true(ho_outbox_hold(outbox, 8, 1)); /* the other study's trial 8 is a new one */
+    add(HO_MSG_RESULT, 8, 1, "its own");
+    assert_string_equal(send_all(), "its own");
+}
+
 static void parts_of_checkpoints_are_counted_until_they_are_sent_or_dropped(void **state)
 {
     (void)state;
@@ -221,6 +242,7 @@ int main(void)
         T(a_newer_attempt_replaces_the_older),
         T(held_trials_say_how_far_they_are),
         T(artifacts_and_result_are_sent_again_when_asked),
+        T(another_study_begins_with_nothing),
         T(parts_of_checkpoints_are_counted_until_they_are_sent_or_dropped),
         T(a_chunk_is_known_by_its_ticket),
     };
