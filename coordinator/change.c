@@ -26,6 +26,14 @@ static ho_status add_line(ho_change *change, const char *name, const char *befor
     return HO_OK;
 }
 
+/* Values in the file are of these: with another one they would be compared with what they are not,
+ * and no trial of the old kind fits. */
+static bool is_meaning(ho_key key)
+{
+    return key == HO_KEY_STUDY_OBJECTIVE || key == HO_KEY_STUDY_AGGREGATE ||
+           key == HO_KEY_STUDY_CONSTRAINTS || key == HO_KEY_COMMAND_DIRECTION;
+}
+
 static ho_status compare_settings(ho_change *change, const ho_settings *before,
                                   const ho_settings *after, ho_err *err)
 {
@@ -37,6 +45,9 @@ static ho_status compare_settings(ho_change *change, const ho_settings *before,
         (void)ho_settings_print(before, key[i], was, sizeof was);
         (void)ho_settings_print(after, key[i], is, sizeof is);
         change->weighty += !(ho_setting(key[i])->flags & (HO_SETTING_RESUME | HO_SETTING_PATH));
+        if (!change->barred && is_meaning(key[i])) {
+            change->barred = ho_setting(key[i])->name;
+        }
         rc = add_line(change, ho_setting(key[i])->name, was, is, err);
     }
     return rc;

@@ -15,6 +15,7 @@ typedef struct ho_change {
     int any;        /* differences of any kind */
     int weighty;    /* those that make old and new trials differ in more than their parameters */
     int64_t trials; /* study.trials as the old file had it */
+    const char *barred; /* a key that says what stored values are and differs; NULL: none */
 } ho_change;
 
 /* HO_ESTORE: the stored study cannot be read by this program. Free with ho_change_free. */

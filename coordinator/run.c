@@ -183,7 +183,14 @@ static ho_status resume_study(run *r, ho_err *err)
     }
     r->trials = file_trials != change.trials ? file_trials : r->info.trials;
     r->trials += r->options->more_trials;
-    if (change.weighty > 0 && !r->options->allow_change) {
+    if (change.barred) {
+        (void)fprintf(stderr, "The study file differs from the one that made %s:\n%s",
+                      ho_store_path(r->store), change.text);
+        rc = ho_err_set(err, HO_ECONFIG,
+                        "%s holds values of another %s, which cannot be compared with new ones: "
+                        "name another database with --database",
+                        ho_store_path(r->store), change.barred);
+    } else if (change.weighty > 0 && !r->options->allow_change) {
         (void)fprintf(stderr, "The study file differs from the one that made %s:\n%s",
                       ho_store_path(r->store), change.text);
         rc = ho_err_set(

@@ -345,6 +345,20 @@ class Run(harness.SystemTest):
         self.hyperopt("run", "t.toml")
         self.assertEqual(self.states(), {"COMPLETE": 6})
 
+    def test_stored_values_are_never_mixed_with_those_of_another_objective(self):
+        self.write(study_text(trials=2))
+        self.hyperopt("run", "t.toml")
+        before = self.query("SELECT trial, value FROM trial_value")
+        for key, value in (("objective", '"max_drawdown"'), ("objective", '["sharpe", "max_drawdown"]'),
+                           ("aggregate", '"median"'), ("constraints", '["max_drawdown >= -0.25"]')):
+            self.write(study_text(trials=4, study=f"{key} = {value}"))
+            done = self.hyperopt("run", "t.toml", "--allow-change", code=1)
+            self.assertIn(f"values of another study.{key}", done.stderr)
+            self.assertIn("--database", done.stderr)
+            self.assertEqual(self.query("SELECT trial, value FROM trial_value"), before)
+        self.hyperopt("run", "t.toml", "--database", "other.db")
+        self.assertEqual(self.states("other.db"), {"COMPLETE": 4})
+
     def test_unfinished_trials_of_a_changed_study_begin_anew(self):
         def text(epochs, gamma):
             return study_text(trials=2, epochs=epochs, study="deterministic = true\nparallel = 1",
