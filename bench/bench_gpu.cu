@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The reference workload on one GPU: collect, learn, epoch and backtest at K = 1, 32, 128 lanes,
  * one line a figure, with the share of the physical limit; the same as JSON in bench_gpu.json.
- * usage: bench_gpu [OUT.json [K]]   K: that many lanes only; 32: the other forms of DQN, too
+ * usage: bench_gpu [OUT.json [K [PART]]]
+ *   K     that many lanes only (0: 1, 32 and 128); 32: the other forms of DQN, too
+ *   PART  lanes, fp8, backtest, ppo, forms or epoch only
  *
  * Workload: 60 -> 256 -> 256 -> {128 -> 1, 128 -> 45}, bf16, 1,000,000 bars of 51 features, market
  * orders, diversity on. collect: 128 episodes x 500 steps a lane. learn: 341 updates of batch 1024.
@@ -380,18 +382,21 @@ static void bench_lanes(ho_backend *b, ho_backend *portable, ho_market *m, ho_ma
     free(stat);
 }
 
-/* The rollout of the same agents acting in fp8, beside "rollout kernel alone". */
+/* The rollout of the same agents acting in bf16 and in fp8. */
 static void bench_fp8(ho_backend *b, ho_market *m, int lanes)
 {
     const double steps = 64000.0 * lanes;
     ho_cohort_key key = reference_key(128, 500, UPDATES);
     ho_epoch_stat *stat = (ho_epoch_stat *)calloc((size_t)lanes, sizeof *stat);
-    key.precision = HO_PRECISION_FP8;
-    cuda_cohort *c = make_cohort(b, m, &key, lanes, 1);
-    check(ho_cohort_run_epoch(&c->base, stat, &err), "epoch");
-    const timing roll = time_graph(c, enqueue_rollout, 5);
-    report("  rollout kernel, fp8", lanes, roll, steps / roll.median * 1e-3, "M exp/s", 0);
-    destroy_cohort(c);
+    for (int fp8 = 0; fp8 < 2; fp8++) {
+        key.precision = fp8 ? HO_PRECISION_FP8 : HO_PRECISION_BF16;
+        cuda_cohort *c = make_cohort(b, m, &key, lanes, 1);
+        check(ho_cohort_run_epoch(&c->base, stat, &err), "epoch");
+        const timing roll = time_graph(c, enqueue_rollout, 9);
+        report(fp8 ? "rollout, acting in fp8" : "rollout, acting in bf16", lanes, roll,
+               steps / roll.median * 1e-3, "M exp/s", 0);
+        destroy_cohort(c);
+    }
     free(stat);
 }
 
@@ -613,6 +618,12 @@ static void bench_backtest(ho_backend *b, ho_market *m, int lanes)
     destroy_cohort(c);
 }
 
+/* part: of the command line, or NULL for all */
+static int wanted(const char *part, const char *name)
+{
+    return !part || strcmp(part, name) == 0;
+}
+
 int main(int argc, char **argv)
 {
     static const int lanes[] = {1, 32, 128};
@@ -636,21 +647,33 @@ int main(int argc, char **argv)
     fprintf(json, "{\"device\": \"%s\", \"toolkit\": \"%s\", \"figures\": [", info.name,
             info.toolkit);
     ho_market *m = make_market(b), *pm = make_market(portable);
+    const int only = argc > 2 ? atoi(argv[2]) : 0;
+    const char *part = argc > 3 ? argv[3] : NULL;
     for (int i = 0; i < 3; i++) {
-        if (argc > 2 && atoi(argv[2]) != lanes[i]) {
+        if (only && only != lanes[i]) {
             continue;
         }
-        bench_lanes(b, portable, m, pm, lanes[i]);
-        bench_fp8(b, m, lanes[i]);
-        bench_backtest(b, m, lanes[i]);
-        bench_ppo(b, m, lanes[i], 0, 0);
-        bench_ppo(b, m, lanes[i], 1, 0);
-        bench_ppo(b, m, lanes[i], 0, 1);
-        if (lanes[i] == FORM_LANES) {
+        if (wanted(part, "lanes")) {
+            bench_lanes(b, portable, m, pm, lanes[i]);
+        }
+        if (wanted(part, "fp8")) {
+            bench_fp8(b, m, lanes[i]);
+        }
+        if (wanted(part, "backtest")) {
+            bench_backtest(b, m, lanes[i]);
+        }
+        if (wanted(part, "ppo")) {
+            bench_ppo(b, m, lanes[i], 0, 0);
+            bench_ppo(b, m, lanes[i], 1, 0);
+            bench_ppo(b, m, lanes[i], 0, 1);
+        }
+        if (lanes[i] == FORM_LANES && wanted(part, "forms")) {
             bench_forms(b, m, portable, pm);
         }
     }
-    bench_epoch(b, m);
+    if (wanted(part, "epoch")) {
+        bench_epoch(b, m);
+    }
     fprintf(json, "\n]}\n");
     fclose(json);
     ho_market_unload(&m);
