@@ -300,8 +300,10 @@ static void print_work(printer *p)
     int64_t seeds = ho_settings_i64(p->s, HO_KEY_STUDY_SEEDS);
     int64_t agents = ho_settings_choice(p->s, HO_KEY_FOLDS_REFIT) == 1 ? 1 : p->setup->folds.count;
     int64_t lanes = agents * seeds;
+    bool ppo = ho_settings_choice(p->s, HO_KEY_AGENT_ALGORITHM) == HO_PPO;
+    ho_key length = ppo ? HO_KEY_PPO_ROLLOUT : HO_KEY_ENV_EPISODE_LENGTH; /* steps in an epoch */
     double steps = (double)ho_settings_i64(p->s, HO_KEY_ENV_EPISODES) *
-                   (double)ho_settings_i64(p->s, HO_KEY_ENV_EPISODE_LENGTH) *
+                   (double)ho_settings_i64(p->s, length) *
                    (double)ho_settings_i64(p->s, HO_KEY_AGENT_EPOCHS);
     double h1 = (double)ho_settings_i64(p->s, HO_KEY_AGENT_HIDDEN1);
     double h2 = (double)ho_settings_i64(p->s, HO_KEY_AGENT_HIDDEN2);
