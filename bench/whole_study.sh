@@ -41,13 +41,18 @@ to=$(date +%s.%N)
 query="select count(*) from trial where state in ('COMPLETE', 'PRUNED', 'FAILED')" # FAILED: ruined, mostly
 done_trials=$("$build/bin/hyperopt" sql "$out/study.db" "$query" --format csv 2>>"$out/study.log" |
     grep -Eo '^[0-9]+' | tail -1)
+# environment steps and gradient steps of all agents, pruned ones included
+query="select coalesce(sum(experiences), 0) as experiences, coalesce(sum(updates), 0) as updates from epoch_stat"
+work=$("$build/bin/hyperopt" sql "$out/study.db" "$query" --format csv 2>>"$out/study.log" |
+    grep -Eo '^[0-9]+,[0-9]+' | tail -1)
 awk -F', *' -v from="$from" -v to="$to" -v rc="$rc" -v trials="$trials" -v epochs="$epochs" \
-    -v finished="${done_trials:-0}" -v json="$out/whole_study.json" '
+    -v finished="${done_trials:-0}" -v work="${work:-0,0}" -v json="$out/whole_study.json" '
     # samples while the study ran, from the first busy one on: reading the data uses no GPU
     $2 > 0 { busy = 1 }
     busy { n++; use += $2; watt += $3; clock += $4; memory = $5 > memory ? $5 : memory }
     END {
         wall = to - from
+        split(work, done, ",")
         printf "%d of %d trials of %d epochs in %.1f s%s: %.0f trials an hour\n", finished, trials,
             epochs, wall, rc == 0 ? "" : " (stopped, exit status " rc ")", finished / wall * 3600
         if (n > 0) {
@@ -55,8 +60,9 @@ awk -F', *' -v from="$from" -v to="$to" -v rc="$rc" -v trials="$trials" -v epoch
                 n, use / n, watt / n, clock / n, memory
         }
         printf "{\"trials\": %d, \"finished\": %d, \"epochs\": %d, \"wall_s\": %.2f, \"rc\": %d, " \
-            "\"trials_an_hour\": %.1f, \"busy_percent\": %.1f, \"power_w\": %.1f}\n", trials,
-            finished, epochs, wall, rc, finished / wall * 3600, n ? use / n : 0, n ? watt / n : 0 \
+            "\"trials_an_hour\": %.1f, \"experiences\": %.0f, \"updates\": %.0f, " \
+            "\"busy_percent\": %.1f, \"power_w\": %.1f}\n", trials, finished, epochs, wall, rc,
+            finished / wall * 3600, done[1], done[2], n ? use / n : 0, n ? watt / n : 0 \
             > json
     }' "$out/smi.csv"
 # the worker's own account, in seconds: what the device waited for
