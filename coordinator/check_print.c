@@ -14,9 +14,11 @@
 #include "coordinator/search/racing.h"
 #include "coordinator/search_options.h"
 #include "kernels/agent_config.h"
+#include "kernels/auto_batch.h"
 #include "kernels/cpu/features.h"
 #include "kernels/env/sizing.h"
 #include "market/study_data.h"
+#include "study/lane_memory.h"
 #include "study/text.h"
 
 enum { SHAPES_MANY = 4, CHOICES_SHOWN = 200 };
@@ -293,6 +295,44 @@ static void print_checkpoints(printer *p)
     }
 }
 
+/* What agents take, at the study file's own values where a shape is searched. */
+static void print_memory(printer *p, int64_t agents_in_flight)
+{
+    const ho_settings *s = p->s;
+    const bool dqn = ho_settings_choice(s, HO_KEY_AGENT_ALGORITHM) == HO_DQN;
+    const int replay = ho_settings_choice(s, HO_KEY_DQN_REPLAY);
+    double h1 = (double)ho_settings_i64(s, HO_KEY_AGENT_HIDDEN1);
+    double h2 = (double)ho_settings_i64(s, HO_KEY_AGENT_HIDDEN2);
+    double head = (double)ho_settings_i64(s, HO_KEY_AGENT_HEAD);
+    const ho_lane_size size = {
+        .weights = 64 * h1 + h1 * h2 + 2 * h2 * head + 46 * head,
+        .hidden = h1 + h2 + 2 * head,
+        .episodes = ho_settings_i64(s, HO_KEY_ENV_EPISODES),
+        .steps = ho_settings_i64(s, dqn ? HO_KEY_ENV_EPISODE_LENGTH : HO_KEY_PPO_ROLLOUT),
+        .batch = !dqn ? ho_settings_i64(s, HO_KEY_PPO_MINIBATCH)
+                 : ho_settings_is_auto(s, HO_KEY_DQN_BATCH) ? HO_BATCH_DEFAULT
+                                                            : ho_settings_i64(s, HO_KEY_DQN_BATCH),
+        .replay = dqn ? ho_settings_i64(s, HO_KEY_DQN_REPLAY_CAPACITY) : 0,
+        .replay_bytes = replay == HO_REPLAY_PER_RANK ? 25
+                        : replay == HO_REPLAY_PER    ? 4
+                                                     : 0,
+        .bf16 = ho_settings_choice(s, HO_KEY_AGENT_PRECISION) == HO_PRECISION_BF16,
+    };
+    const ho_lane_bytes b = ho_lane_memory(&size);
+    const double lane = b.networks + b.replay + b.rollout + b.batch;
+    (void)fprintf(p->out,
+                  "  memory      about %.3g weights an agent; on a GPU %.1f MB: networks %.1f, "
+                  "replay %.1f, steps %.1f, batch %.1f\n",
+                  size.weights, lane * 1e-6, b.networks * 1e-6, b.replay * 1e-6, b.rollout * 1e-6,
+                  b.batch * 1e-6);
+    (void)fprintf(
+        p->out,
+        "              %.2f GB for %lld agents in flight, %.2f GB for the bars; where 90 %% "
+        "of what is free is less, fewer train at once\n",
+        lane * (double)agents_in_flight * 1e-9, (long long)agents_in_flight,
+        ho_market_memory(p->setup->bars.count) * 1e-9);
+}
+
 static void print_work(printer *p)
 {
     const ho_study *study = p->setup->study;
@@ -305,10 +345,6 @@ static void print_work(printer *p)
     double steps = (double)ho_settings_i64(p->s, HO_KEY_ENV_EPISODES) *
                    (double)ho_settings_i64(p->s, length) *
                    (double)ho_settings_i64(p->s, HO_KEY_AGENT_EPOCHS);
-    double h1 = (double)ho_settings_i64(p->s, HO_KEY_AGENT_HIDDEN1);
-    double h2 = (double)ho_settings_i64(p->s, HO_KEY_AGENT_HIDDEN2);
-    double head = (double)ho_settings_i64(p->s, HO_KEY_AGENT_HEAD);
-    double weights = 64 * h1 + h1 * h2 + 2 * h2 * head + 46 * head;
     int64_t in_flight = ho_settings_bool(p->s, HO_KEY_STUDY_DETERMINISTIC)
                             ? ho_search_parallel(study, trials)
                         : !ho_settings_is_auto(p->s, HO_KEY_WORKERS_IN_FLIGHT)
@@ -324,9 +360,7 @@ static void print_work(printer *p)
     (void)fprintf(p->out,
                   "  work        about %.3g environment steps an agent, %.3g in the study\n", steps,
                   steps * (double)lanes * (double)trials);
-    (void)fprintf(p->out,
-                  "  memory      about %.3g weights an agent: %.1f MB with moments and target\n",
-                  weights, weights * 16e-6);
+    print_memory(p, in_flight * lanes);
     print_checkpoints(p);
     print_race(p);
     print_precision(p);

@@ -156,6 +156,13 @@ class Check(harness.SystemTest):
         self.write(raced_text(12, race=3).replace("[pruner]", "[pruner]\np_threshold = 0.001"))
         self.assertIn("no trial will be dropped: after 6 of 8 folds", self.hyperopt("check", "t.toml").stdout)
 
+    def test_check_prints_the_plan_of_memory(self):
+        self.write(study_text(trials=20))
+        shown = self.hyperopt("check", "t.toml", "--set", "dqn.replay_capacity=1000000").stdout
+        # 96 bytes a transition; 2 agents a trial, a tenth of the trials in flight
+        self.assertRegex(shown, r"on a GPU 9\d\.\d MB: networks 0\.\d, replay 96\.0, steps")
+        self.assertRegex(shown, r"0\.\d\d GB for 4 agents in flight, 0\.00 GB for the bars")
+
 
 if __name__ == "__main__":
     harness.main()
