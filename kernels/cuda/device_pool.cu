@@ -65,9 +65,13 @@ ho_status ho_device_pool_take(ho_device_pool *pool, void **out, size_t bytes, cu
         return ho_cuda_status(cudaMalloc(out, bytes), what);
     }
     ho_status rc = ho_cuda_status(cudaMallocFromPoolAsync(out, bytes, pool->pool, stream), what);
-    rc = rc == HO_OK ? ho_cuda_status(cudaStreamSynchronize(stream), what) : rc;
     if (rc != HO_OK) {
         *out = NULL;
+        return rc;
+    }
+    rc = ho_cuda_status(cudaStreamSynchronize(stream), what);
+    if (rc != HO_OK) {
+        ho_device_pool_release(pool, out, stream);
     }
     return rc;
 }

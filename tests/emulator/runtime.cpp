@@ -6,7 +6,9 @@
  * device). So a host that reads too early, reads old bytes. A memory pool holds what was freed, as
  * reserved bytes, until a wait finds more than its release threshold.
  * HYPEROPT_EMULATOR_DEVICES (1), HYPEROPT_EMULATOR_MEMORY_MB of each (1024),
- * HYPEROPT_EMULATOR_PROCESSORS of each (16), HYPEROPT_EMULATOR_SM (80, 75). */
+ * HYPEROPT_EMULATOR_PROCESSORS of each (16), HYPEROPT_EMULATOR_SM (80, 75).
+ * HYPEROPT_EMULATOR_FAULT=n: the n-th kernel of the process ends the context, as an illegal address
+ * does: from there on nothing runs and calls answer so. */
 #include <chrono>
 #include <deque>
 #include <functional>
@@ -67,11 +69,13 @@ struct runtime {
     std::set<ho_emulator_pool *> pools;
     ho_emulator_stream default_stream = {{}, true, nullptr, false};
     std::map<const void *, int> shared_limit; /* of kernels, beyond 48 KB */
+    size_t kernels;                           /* that ran */
+    bool lost;                                /* the context is gone */
 };
 
 runtime &the(void)
 {
-    static runtime *r = new runtime; /* outlives every static destructor */
+    static runtime *r = new runtime(); /* outlives every static destructor */
     return *r;
 }
 
@@ -93,6 +97,20 @@ size_t setting(const char *name, size_t otherwise)
 {
     const char *text = getenv(name);
     return text && text[0] ? strtoul(text, NULL, 10) : otherwise;
+}
+
+/* Counts a kernel that is about to run; false: it cannot. */
+bool kernel_may_run(void)
+{
+    static const size_t fault = setting("HYPEROPT_EMULATOR_FAULT", 0);
+    the().lost = the().lost || ++the().kernels == fault;
+    return !the().lost;
+}
+
+/* What a call answers when all that it had to do is done. */
+cudaError_t ended(void)
+{
+    return done(the().lost ? cudaErrorIllegalAddress : cudaSuccess);
 }
 
 int device_count(void)
@@ -336,6 +354,7 @@ cudaError_t cudaPeekAtLastError(void)
     X(cudaErrorNoKernelImageForDevice, "no kernel image is available for the device")              \
     X(cudaErrorInvalidResourceHandle, "invalid resource handle")                                   \
     X(cudaErrorNotReady, "device not ready")                                                       \
+    X(cudaErrorIllegalAddress, "an illegal memory access was encountered")                         \
     X(cudaErrorStreamCaptureUnsupported, "operation not permitted when stream is capturing")       \
     X(cudaErrorStreamCaptureInvalidated, "operation failed due to a previous error during "        \
                                          "capture")
@@ -436,7 +455,7 @@ cudaError_t cudaDeviceSynchronize(void)
     }
     flush_all();
     trim_all();
-    return done(cudaSuccess);
+    return ended();
 }
 
 /* ---- memory ---- */
@@ -611,7 +630,7 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind 
     flush_before(&the().default_stream);
     flush(&the().default_stream);
     copy_now(to, from, bytes);
-    return cudaSuccess;
+    return ended();
 }
 
 cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
@@ -715,7 +734,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
     flush_before(s);
     flush(s);
     trim_all();
-    return cudaSuccess;
+    return ended();
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t stream)
@@ -780,7 +799,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
             return done(error);
         }
     }
-    return cudaSuccess;
+    return ended();
 }
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
@@ -880,6 +899,10 @@ void ho_emu::enqueue(launch &&l, ho_emulator_stream *stream)
     } else if (l.shared_bytes > shared) {
         done(cudaErrorInvalidValue);
     } else {
-        done(put(stream, [held = std::move(l)] { execute(held); }));
+        done(put(stream, [held = std::move(l)] {
+            if (kernel_may_run()) {
+                execute(held);
+            }
+        }));
     }
 }
