@@ -107,28 +107,6 @@ static ho_lane_config lane_of(const world *w, const ho_cohort_key *key, uint64_t
     return lane;
 }
 
-static ho_cohort *open_cohort(world *w, const ho_cohort_key *key, int capacity)
-{
-    ho_err err;
-    ho_cohort *c;
-    CHECK_OK(ho_cohort_create(w->backend, w->market, key, capacity, &c, &err), &err);
-    return c;
-}
-
-static void start(ho_cohort *c, int slot, const ho_lane_config *lane)
-{
-    ho_err err;
-    CHECK_OK(ho_lane_start(c, slot, lane, &err), &err);
-}
-
-static void run(ho_cohort *c, int epochs, ho_epoch_stat *stat)
-{
-    ho_err err;
-    for (int i = 0; i < epochs; i++) {
-        CHECK_OK(ho_cohort_run_epoch(c, stat, &err), &err);
-    }
-}
-
 /* A lane's whole state, replay included. */
 typedef struct blob {
     void *data;
@@ -161,22 +139,22 @@ static void a_lane_has_the_same_bits_alone_in_any_slot_and_beside_others(void **
         world *one = open_world(1), *four = open_world(4);
         const ho_cohort_key key = key_of(one, &forms[f]);
         const ho_lane_config lane = lane_of(one, &key, 11);
-        ho_cohort *alone = open_cohort(one, &key, 1);
-        ho_cohort *wide = open_cohort(four, &key, 1); /* its blocks over four threads */
-        ho_cohort *crowd = open_cohort(four, &key, 8);
-        start(alone, 0, &lane);
-        start(wide, 0, &lane);
+        ho_cohort *alone = world_cohort(one, &key, 1);
+        ho_cohort *wide = world_cohort(four, &key, 1); /* its blocks over four threads */
+        ho_cohort *crowd = world_cohort(four, &key, 8);
+        world_start(alone, 0, &lane);
+        world_start(wide, 0, &lane);
         for (int slot = 0; slot < 7; slot++) {
             ho_lane_config other = lane_of(one, &key, slot == 5 ? 11 : 100 + (uint64_t)slot);
             other.agent.learning_rate = slot == 5 ? lane.agent.learning_rate : 1e-3;
-            start(crowd, slot, &other);
+            world_start(crowd, slot, &other);
         }
-        run(alone, 4, stat);
-        run(wide, 4, stat);
-        run(crowd, 2, stat);
+        world_run(alone, 4, stat);
+        world_run(wide, 4, stat);
+        world_run(crowd, 2, stat);
         CHECK_STATUS(ho_lane_stop(crowd, 2), HO_OK); /* neighbours come and go */
-        start(crowd, 7, &lane);
-        run(crowd, 2, stat);
+        world_start(crowd, 7, &lane);
+        world_run(crowd, 2, stat);
         blob a = save(alone, 0, 1), b = save(wide, 0, 1), c = save(crowd, 5, 1);
         check_same(forms[f].name, "threads", a, b);
         check_same(forms[f].name, "neighbours", a, c);
@@ -203,15 +181,15 @@ static void weights_made_ahead_are_those_of_the_start(void **state)
         float *weights = NULL;
         world *w = open_world(1);
         const ho_cohort_key key = key_of(w, &forms[f]);
-        ho_cohort *c = open_cohort(w, &key, 2);
+        ho_cohort *c = world_cohort(w, &key, 2);
         ho_lane_config lane = lane_of(w, &key, 5);
-        start(c, 0, &lane);
+        world_start(c, 0, &lane);
         CHECK_OK(ho_lane_prepare(&key, &lane, &weights, &err), &err);
         lane.weights = weights;
-        start(c, 1, &lane);
+        world_start(c, 1, &lane);
         memset(weights, 0xff, sizeof *weights); /* they are read at the start and never again */
         free(weights);
-        run(c, 1, stat);
+        world_run(c, 1, stat);
         blob a = save(c, 0, 1), b = save(c, 1, 1);
         check_same(forms[f].name, "made ahead", a, b);
         free(a.data);
@@ -237,12 +215,12 @@ static void epochs_launched_ahead_are_those_of_run_epoch(void **state)
         }
         world *w = open_world(1);
         const ho_cohort_key key = key_of(w, &forms[f]);
-        ho_cohort *late = open_cohort(w, &key, 2), *soon = open_cohort(w, &key, 2);
+        ho_cohort *late = world_cohort(w, &key, 2), *soon = world_cohort(w, &key, 2);
         const ho_lane_config lane = lane_of(w, &key, 5);
-        start(late, 1, &lane);
-        start(soon, 1, &lane);
+        world_start(late, 1, &lane);
+        world_start(soon, 1, &lane);
         for (int e = 0; e < 6; e++) {
-            run(soon, 1, want[e]);
+            world_run(soon, 1, want[e]);
         }
         const int depth = ho_cohort_depth(late);
         for (int e = 0; e < 6 + depth - 1; e++) {
@@ -275,9 +253,9 @@ static void nothing_but_the_next_epoch_goes_beside_an_epoch(void **state)
     size_t size = 0;
     world *w = open_world(1);
     const ho_cohort_key key = key_of(w, &forms[0]);
-    ho_cohort *c = open_cohort(w, &key, 2);
+    ho_cohort *c = world_cohort(w, &key, 2);
     const ho_lane_config lane = lane_of(w, &key, 5);
-    start(c, 0, &lane);
+    world_start(c, 0, &lane);
     CHECK_STATUS(ho_cohort_collect_epoch(c, stat, &err), HO_EINVAL);
     for (int i = 0; i < ho_cohort_depth(c); i++) {
         CHECK_OK(ho_cohort_launch_epoch(c, &err), &err);
@@ -326,15 +304,15 @@ static void a_backtest_job_plays_what_the_lanes_were_when_it_began(void **state)
         }
         world *w = open_world(1);
         const ho_cohort_key key = key_of(w, &forms[f]);
-        ho_cohort *c = open_cohort(w, &key, 4);
+        ho_cohort *c = world_cohort(w, &key, 4);
         ho_backtest_request request[N];
         ho_backtest_result want[N], got[N];
         ho_backtest_job *job = NULL, *dropped = NULL;
         for (int slot = 1; slot < 4; slot += 2) {
             const ho_lane_config lane = lane_of(w, &key, 5 + (uint64_t)slot);
-            start(c, slot, &lane);
+            world_start(c, slot, &lane);
         }
-        run(c, 2, stat);
+        world_run(c, 2, stat);
         memset(request, 0, sizeof request);
         for (int i = 0; i < N; i++) {
             request[i].slots[0] = i == 1 ? 1 : 3;
@@ -347,7 +325,7 @@ static void a_backtest_job_plays_what_the_lanes_were_when_it_began(void **state)
         CHECK_OK(ho_backtest_begin(w->market, c, request, N, &dropped, &err), &err);
         memset(request, 0xff, sizeof request); /* read at the begin and never again */
         CHECK_OK(ho_lane_stop(c, 1), &err);
-        run(c, 1, stat); /* slot 3 trains on */
+        world_run(c, 1, stat); /* slot 3 trains on */
         CHECK_OK(ho_lane_stop(c, 3), &err);
         ho_cohort_destroy(&c);
         ho_backtest_drop(&dropped);
@@ -381,14 +359,14 @@ static void a_lane_among_a_hundred_has_the_bits_it_has_alone(void **state)
         key.episode_length = key.rollout = 20;
         key.replay_capacity = 512;
         const ho_lane_config lane = lane_of(w, &key, 11);
-        ho_cohort *alone = open_cohort(w, &key, 1), *crowd = open_cohort(w, &key, LANES);
-        start(alone, 0, &lane);
+        ho_cohort *alone = world_cohort(w, &key, 1), *crowd = world_cohort(w, &key, LANES);
+        world_start(alone, 0, &lane);
         for (int slot = 0; slot < LANES; slot++) {
             const ho_lane_config other = lane_of(w, &key, slot == SLOT ? 11 : 100 + (uint64_t)slot);
-            start(crowd, slot, &other);
+            world_start(crowd, slot, &other);
         }
-        run(alone, 2, stat);
-        run(crowd, 2, stat);
+        world_run(alone, 2, stat);
+        world_run(crowd, 2, stat);
         blob a = save(alone, 0, 1), b = save(crowd, SLOT, 1);
         check_same(forms[f].name, "among a hundred", a, b);
         free(a.data);
@@ -411,13 +389,13 @@ static void resuming_is_bit_identical_to_not_having_stopped(void **state)
         world *w = open_world(2);
         const ho_cohort_key key = key_of(w, &forms[f]);
         const ho_lane_config lane = lane_of(w, &key, 5);
-        ho_cohort *first = open_cohort(w, &key, 1), *second = open_cohort(w, &key, 1);
-        start(first, 0, &lane);
-        run(first, 5, &through); /* the ring has wrapped, targets and counters have moved */
+        ho_cohort *first = world_cohort(w, &key, 1), *second = world_cohort(w, &key, 1);
+        world_start(first, 0, &lane);
+        world_run(first, 5, &through); /* the ring has wrapped, targets and counters have moved */
         blob saved = save(first, 0, 1);
         CHECK_OK(ho_lane_restore(second, 0, &lane, saved.data, saved.size, &err), &err);
-        run(first, 3, &through);
-        run(second, 3, &resumed);
+        world_run(first, 3, &through);
+        world_run(second, 3, &resumed);
         blob a = save(first, 0, 1), b = save(second, 0, 1);
         check_same(forms[f].name, "resume", a, b);
         assert_memory_equal(&through, &resumed, sizeof through);
@@ -446,17 +424,17 @@ static void a_lane_driven_to_nan_fails_alone(void **state)
         bad.agent.schedule = HO_SCHEDULE_CONSTANT;
         bad.agent.target_kl = 0.0;
         bad.agent.max_grad_norm = 0.0;
-        ho_cohort *pair = open_cohort(w, &key, 3), *alone = open_cohort(w, &key, 3);
-        start(pair, 0, &bad);
-        start(pair, 1, &good);
-        start(alone, 1, &good);
-        run(pair, 3, stat);
+        ho_cohort *pair = world_cohort(w, &key, 3), *alone = world_cohort(w, &key, 3);
+        world_start(pair, 0, &bad);
+        world_start(pair, 1, &good);
+        world_start(alone, 1, &good);
+        world_run(pair, 3, stat);
         assert_int_equal(stat[0].state, HO_LANE_DIVERGED);
         assert_int_not_equal(stat[0].guard, HO_GUARD_NONE);
         assert_true(stat[0].guard_update >= 1 && stat[0].guard_update < 40);
         assert_int_equal(stat[1].state, HO_LANE_ACTIVE);
         assert_int_equal(stat[2].state, HO_LANE_FREE);
-        run(alone, 3, stat);
+        world_run(alone, 3, stat);
         blob a = save(pair, 1, 1), b = save(alone, 1, 1);
         check_same(forms[f].name, "beside NaN", a, b);
         free(a.data);
@@ -477,9 +455,9 @@ static void a_damaged_checkpoint_is_refused_and_leaves_the_slot_free(void **stat
     ho_cohort_key other_key = key;
     other_key.hidden1 = 16;
     const ho_lane_config lane = lane_of(w, &key, 5);
-    ho_cohort *c = open_cohort(w, &key, 2), *other = open_cohort(w, &other_key, 1);
-    start(c, 0, &lane);
-    run(c, 2, stat);
+    ho_cohort *c = world_cohort(w, &key, 2), *other = world_cohort(w, &other_key, 1);
+    world_start(c, 0, &lane);
+    world_run(c, 2, stat);
     blob b = save(c, 0, 1);
     unsigned char *bytes = b.data;
     for (size_t cut = 0; cut < b.size; cut += 1 + b.size / 17) {
@@ -521,11 +499,11 @@ static void a_copied_lane_has_the_weights_and_moments_but_its_own_numbers(void *
         const ho_cohort_key key = key_of(w, &forms[f]);
         ho_lane_config a = lane_of(w, &key, 1), b = lane_of(w, &key, 2);
         a.env.sizing = b.env.sizing = HO_SIZING_FIXED; /* Kelly may stop both from trading */
-        ho_cohort *c = open_cohort(w, &key, 2);
+        ho_cohort *c = world_cohort(w, &key, 2);
         ho_tensors from, to;
-        start(c, 0, &a);
-        start(c, 1, &b);
-        run(c, 2, stat);
+        world_start(c, 0, &a);
+        world_start(c, 1, &b);
+        world_run(c, 2, stat);
         CHECK_OK(ho_lane_copy(c, 1, 0, &err), &err);
         CHECK_OK(ho_lane_export(c, 0, &from, &err), &err);
         CHECK_OK(ho_lane_export(c, 1, &to, &err), &err);
@@ -533,7 +511,7 @@ static void a_copied_lane_has_the_weights_and_moments_but_its_own_numbers(void *
             assert_memory_equal(from.tensor[i].data, to.tensor[i].data,
                                 (size_t)tensor_count(&from.tensor[i]) * sizeof(float));
         }
-        run(c, 1, stat);
+        world_run(c, 1, stat);
         assert_true(stat[0].reward_mean != stat[1].reward_mean);
         ho_tensors_free(&from);
         ho_tensors_free(&to);
@@ -583,14 +561,14 @@ static void a_copied_lane_goes_on_as_its_source(void **state)
         loser.agent.curiosity_lr *= 3.0;
         loser.agent.tau = 0.5;
         loser.agent.weight_decay = 0.1;
-        ho_cohort *c = open_cohort(w, &key, 2);
-        start(c, 0, &winner);
-        start(c, 1, &loser);
-        run(c, 3, stat);
+        ho_cohort *c = world_cohort(w, &key, 2);
+        world_start(c, 0, &winner);
+        world_start(c, 1, &loser);
+        world_run(c, 3, stat);
         assert_true(stat[0].loss_mean != stat[1].loss_mean);
         CHECK_OK(ho_lane_copy(c, 1, 0, &err), &err);
         CHECK_OK(ho_lane_set_agent(c, 1, &winner.agent, &err), &err);
-        run(c, 3, stat);
+        world_run(c, 3, stat);
         check_lanes_equal(&forms[f], c, stat);
 
         ho_tensors weights;
@@ -598,12 +576,12 @@ static void a_copied_lane_goes_on_as_its_source(void **state)
         weights.tensor[1].data[0] = NAN;
         CHECK_OK(ho_lane_import(c, 1, &weights, &err), &err);
         ho_tensors_free(&weights);
-        run(c, 1, stat);
+        world_run(c, 1, stat);
         assert_int_equal(stat[1].state, HO_LANE_DIVERGED);
         CHECK_STATUS(ho_lane_copy(c, 0, 1, &err), HO_EINVAL);
         CHECK_CONTAINS(err.text, "diverged");
         CHECK_OK(ho_lane_copy(c, 1, 0, &err), &err); /* revives it */
-        run(c, 1, stat);
+        world_run(c, 1, stat);
         assert_int_equal(stat[1].state, HO_LANE_ACTIVE);
         assert_int_equal(stat[1].epoch, stat[0].epoch);
         ho_agent_config bad = winner.agent;
@@ -627,12 +605,12 @@ static void exported_weights_act_alike_in_another_lane(void **state)
         world *w = open_world(1);
         const ho_cohort_key key = key_of(w, &forms[f]);
         const ho_lane_config a = lane_of(w, &key, 1), b = lane_of(w, &key, 2);
-        ho_cohort *c = open_cohort(w, &key, 2);
+        ho_cohort *c = world_cohort(w, &key, 2);
         ho_tensors weights;
         ho_backtest_result first, second;
-        start(c, 0, &a);
-        start(c, 1, &b);
-        run(c, 2, stat);
+        world_start(c, 0, &a);
+        world_start(c, 1, &b);
+        world_run(c, 2, stat);
         CHECK_OK(ho_lane_export(c, 0, &weights, &err), &err);
         CHECK_OK(ho_lane_import(c, 1, &weights, &err), &err);
         const ho_env_config env = world_env(w, 0.5, 0.5);
@@ -665,9 +643,9 @@ static void an_epoch_reports_what_happened(void **state)
         world *w = open_world(2);
         const ho_cohort_key key = key_of(w, &forms[f]);
         const ho_lane_config lane = lane_of(w, &key, 1);
-        ho_cohort *c = open_cohort(w, &key, 1);
-        start(c, 0, &lane);
-        run(c, 2, &s);
+        ho_cohort *c = world_cohort(w, &key, 1);
+        world_start(c, 0, &lane);
+        world_run(c, 2, &s);
         const int64_t steps = (int64_t)ho_epoch_steps(&key) * key.episodes;
         assert_int_equal(s.epoch, 2);
         assert_int_equal(s.experiences, steps);

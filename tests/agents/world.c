@@ -167,3 +167,39 @@ double world_score(world *w, ho_cohort *cohort, int slot, const ho_env_config *e
     }
     return score;
 }
+
+ho_cohort *world_cohort(world *w, const ho_cohort_key *key, int capacity)
+{
+    ho_err err;
+    ho_cohort *c;
+    CHECK_OK(ho_cohort_create(w->backend, w->market, key, capacity, &c, &err), &err);
+    return c;
+}
+
+void world_start(ho_cohort *c, int slot, const ho_lane_config *lane)
+{
+    ho_err err;
+    CHECK_OK(ho_lane_start(c, slot, lane, &err), &err);
+}
+
+void world_run(ho_cohort *c, int epochs, ho_epoch_stat *stat)
+{
+    ho_err err;
+    for (int i = 0; i < epochs; i++) {
+        CHECK_OK(ho_cohort_run_epoch(c, stat, &err), &err);
+    }
+}
+
+uint64_t world_hash(ho_cohort *c, int slot)
+{
+    ho_err err;
+    void *blob;
+    size_t size;
+    uint64_t h = 0xcbf29ce484222325u;
+    CHECK_OK(ho_lane_save(c, slot, 1, &blob, &size, &err), &err);
+    for (size_t i = 0; i < size; i++) {
+        h = (h ^ ((const unsigned char *)blob)[i]) * 0x100000001b3u;
+    }
+    free(blob);
+    return h;
+}

@@ -50,6 +50,14 @@ ho_lane_config world_lane(const world *w, const ho_cohort_key *key, uint64_t tri
 double world_score(world *w, ho_cohort *cohort, int slot, const ho_env_config *env,
                    const uint8_t *actions, ho_backtest_result *result);
 
+/* A cohort on the world, a lane in its slot, epochs: a failure fails the test. stat: [capacity]. */
+ho_cohort *world_cohort(world *w, const ho_cohort_key *key, int capacity);
+void world_start(ho_cohort *c, int slot, const ho_lane_config *lane);
+void world_run(ho_cohort *c, int epochs, ho_epoch_stat *stat);
+
+/* FNV-1a of all of a lane's state, replay and priorities included. */
+uint64_t world_hash(ho_cohort *c, int slot);
+
 /* Standard normal numbers of the tests' own generator. */
 double world_normal(uint64_t *state);
 

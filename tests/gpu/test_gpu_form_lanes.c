@@ -51,43 +51,6 @@ static ho_lane_config lane_of(const world *w, const ho_cohort_key *key, const fo
     return lane;
 }
 
-static ho_cohort *open_cohort(world *w, const ho_cohort_key *key, int capacity)
-{
-    ho_err err;
-    ho_cohort *c;
-    CHECK_OK(ho_cohort_create(w->backend, w->market, key, capacity, &c, &err), &err);
-    return c;
-}
-
-static void start(ho_cohort *c, int slot, const ho_lane_config *lane)
-{
-    ho_err err;
-    CHECK_OK(ho_lane_start(c, slot, lane, &err), &err);
-}
-
-static void run(ho_cohort *c, int epochs, ho_epoch_stat *stat)
-{
-    ho_err err;
-    for (int i = 0; i < epochs; i++) {
-        CHECK_OK(ho_cohort_run_epoch(c, stat, &err), &err);
-    }
-}
-
-/* Of all of a lane's state, replay and priorities included. */
-static uint64_t hash_of(ho_cohort *c, int slot)
-{
-    ho_err err;
-    void *blob;
-    size_t size;
-    uint64_t h = 0xcbf29ce484222325u;
-    CHECK_OK(ho_lane_save(c, slot, 1, &blob, &size, &err), &err);
-    for (size_t i = 0; i < size; i++) {
-        h = (h ^ ((const unsigned char *)blob)[i]) * 0x100000001b3u;
-    }
-    free(blob);
-    return h;
-}
-
 static void one_lane_has_one_hash(void **state)
 {
     (void)state;
@@ -104,19 +67,19 @@ static void one_lane_has_one_hash(void **state)
         /* alone, alone again, among others in another slot */
         const int sizes[] = {1, 1, gpu_size(CROWD, 3)};
         for (int s = 0; s < 3; s++) {
-            ho_cohort *c = open_cohort(w, &key, sizes[s]);
+            ho_cohort *c = world_cohort(w, &key, sizes[s]);
             const int slot = sizes[s] / 2;
             for (int k = 0; k < sizes[s]; k++) {
                 ho_lane_config other = lane_of(w, &key, f, 100 + (uint64_t)k);
                 other.agent.learning_rate = 1e-2;
                 other.agent.tau = 0.0;
                 other.agent.per_alpha = 0.9;
-                start(c, k, k == slot ? &lane : &other);
+                world_start(c, k, k == slot ? &lane : &other);
             }
-            run(c, gpu_size(3, 2), stat);
+            world_run(c, gpu_size(3, 2), stat);
             assert_int_equal(stat[slot].state, HO_LANE_ACTIVE);
             assert_int_equal(stat[slot].updates, ho_epoch_updates(&key));
-            const uint64_t got = hash_of(c, slot);
+            const uint64_t got = world_hash(c, slot);
             want = s == 0 ? got : want;
             if (got != want) {
                 fail_msg("%s, %d lanes, slot %d: another hash", f->name, sizes[s], slot);
@@ -141,18 +104,18 @@ static void resuming_in_another_slot_is_bit_identical(void **state)
         world *w = open_world(f);
         const ho_cohort_key key = key_of(w, f);
         const ho_lane_config lane = lane_of(w, &key, f, 11);
-        ho_cohort *first = open_cohort(w, &key, 1), *second = open_cohort(w, &key, 3);
+        ho_cohort *first = world_cohort(w, &key, 1), *second = world_cohort(w, &key, 3);
         void *blob;
         size_t size;
-        start(first, 0, &lane);
-        run(first, gpu_size(2, 1), stat);
+        world_start(first, 0, &lane);
+        world_run(first, gpu_size(2, 1), stat);
         CHECK_OK(ho_lane_save(first, 0, 1, &blob, &size, &err), &err);
         CHECK_STATUS(ho_lane_restore(second, 2, &lane, blob, size - 1, &err), HO_EINVAL);
         CHECK_OK(ho_lane_restore(second, 2, &lane, blob, size, &err), &err);
         free(blob);
-        run(first, gpu_size(2, 1), stat);
-        run(second, gpu_size(2, 1), stat);
-        if (hash_of(first, 0) != hash_of(second, 2)) {
+        world_run(first, gpu_size(2, 1), stat);
+        world_run(second, gpu_size(2, 1), stat);
+        if (world_hash(first, 0) != world_hash(second, 2)) {
             fail_msg("%s: another hash after a resume", f->name);
         }
         ho_cohort_destroy(&first);
@@ -175,28 +138,28 @@ static void one_lane_driven_to_nan_leaves_the_others_equal(void **state)
         }
         world *w = open_world(f);
         const ho_cohort_key key = key_of(w, f);
-        ho_cohort *sick = open_cohort(w, &key, LANES), *well = open_cohort(w, &key, LANES);
+        ho_cohort *sick = world_cohort(w, &key, LANES), *well = world_cohort(w, &key, LANES);
         for (int k = 0; k < LANES; k++) {
             const ho_lane_config lane = lane_of(w, &key, f, (uint64_t)k);
-            start(sick, k, &lane);
+            world_start(sick, k, &lane);
             if (k != SICK) {
-                start(well, k, &lane);
+                world_start(well, k, &lane);
             }
         }
-        run(sick, 1, stat);
-        run(well, 1, stat);
+        world_run(sick, 1, stat);
+        world_run(well, 1, stat);
         ho_tensors weights;
         CHECK_OK(ho_lane_export(sick, SICK, &weights, &err), &err);
         weights.tensor[1].data[0] = NAN;
         CHECK_OK(ho_lane_import(sick, SICK, &weights, &err), &err);
         ho_tensors_free(&weights);
-        run(well, gpu_size(2, 1), stat);
-        run(sick, gpu_size(2, 1), stat);
+        world_run(well, gpu_size(2, 1), stat);
+        world_run(sick, gpu_size(2, 1), stat);
         if (stat[SICK].state != HO_LANE_DIVERGED || stat[SICK].guard == HO_GUARD_NONE) {
             fail_msg("%s: NaN weights did not trip the guard", f->name);
         }
         for (int k = 0; k < LANES; k++) {
-            if (k != SICK && hash_of(sick, k) != hash_of(well, k)) {
+            if (k != SICK && world_hash(sick, k) != world_hash(well, k)) {
                 fail_msg("%s: lane %d differs", f->name, k);
             }
         }
@@ -234,12 +197,12 @@ static void weights_travel_whole(void **state)
         world *w = open_world(f);
         const ho_cohort_key key = key_of(w, f);
         ho_tensors a, b, copied;
-        ho_cohort *c = open_cohort(w, &key, 3);
+        ho_cohort *c = world_cohort(w, &key, 3);
         for (int k = 0; k < 3; k++) {
             const ho_lane_config lane = lane_of(w, &key, f, (uint64_t)k);
-            start(c, k, &lane);
+            world_start(c, k, &lane);
         }
-        run(c, 1, stat);
+        world_run(c, 1, stat);
         CHECK_OK(ho_lane_export(c, 0, &a, &err), &err);
         CHECK_OK(ho_lane_import(c, 1, &a, &err), &err);
         CHECK_OK(ho_lane_copy(c, 2, 0, &err), &err);
@@ -252,7 +215,7 @@ static void weights_travel_whole(void **state)
             sigmas += strstr(a.tensor[t].name, "sigma") != NULL;
         }
         assert_true((sigmas > 0) == (f->noisy != 0));
-        run(c, 1, stat); /* and both go on */
+        world_run(c, 1, stat); /* and both go on */
         assert_int_equal(stat[1].updates, ho_epoch_updates(&key));
         assert_int_equal(stat[2].updates, ho_epoch_updates(&key));
         ho_tensors_free(&a);
@@ -281,10 +244,10 @@ static void a_short_run_of_every_form(void **state)
         key.episode_length = key.rollout = 6;
         key.updates = f->ppo ? 0 : 2;
         key.replay_capacity = 35;
-        ho_cohort *c = open_cohort(w, &key, 2);
+        ho_cohort *c = world_cohort(w, &key, 2);
         const ho_lane_config lane = lane_of(w, &key, f, 1);
-        start(c, 1, &lane);
-        run(c, 2, stat);
+        world_start(c, 1, &lane);
+        world_run(c, 2, stat);
         assert_int_equal(stat[0].state, HO_LANE_FREE);
         assert_int_equal(stat[1].updates, ho_epoch_updates(&key));
         const ho_backtest_request request[2] = {
@@ -314,7 +277,7 @@ static void a_distribution_that_does_not_fit_is_refused(void **state)
     CHECK_CONTAINS(err.text, "atoms");
     assert_null(c);
     key.branching = 1; /* 12 x 255 do */
-    c = open_cohort(w, &key, 1);
+    c = world_cohort(w, &key, 1);
     ho_cohort_destroy(&c);
     world_free(&w);
 }

@@ -34,14 +34,6 @@ static ho_cohort *open_one(world *w, const ho_cohort_key *key, const ho_lane_con
     return c;
 }
 
-static void run(ho_cohort *c, int epochs, ho_epoch_stat *stat)
-{
-    ho_err err;
-    for (int i = 0; i < epochs; i++) {
-        CHECK_OK(ho_cohort_run_epoch(c, stat, &err), &err);
-    }
-}
-
 static void *fetch(const void *device, size_t bytes)
 {
     void *p = malloc(bytes);
@@ -70,7 +62,7 @@ static void packed_weights_and_features_are_rounded(void **state)
     ho_lane_config lane = world_lane(p.gpu, &key, 3);
     lane.agent.learn_start = 1000000; /* so that the weights are still those that were packed */
     cuda_cohort *c = (cuda_cohort *)open_one(p.gpu, &key, &lane);
-    run(&c->base, 1, &stat);
+    world_run(&c->base, 1, &stat);
     const ho_policy_net *policy = &c->experience.policy;
     uint8_t *packed = fetch(c->experience.packed, (size_t)policy->bytes);
     float *online = fetch(c->learn.online, (size_t)c->net.params * sizeof *online);
@@ -145,8 +137,8 @@ static void steps_are_chosen_as_on_the_cpu(void **state)
         cuda_cohort *gpu = (cuda_cohort *)open_one(p.gpu, &key, &lane);
         key.precision = fp8 ? HO_PRECISION_FP8 : HO_PRECISION_BF16;
         ho_cohort *cpu = open_one(p.cpu, &key, &lane);
-        run(&gpu->base, 1, &stat);
-        run(cpu, 1, &stat);
+        world_run(&gpu->base, 1, &stat);
+        world_run(cpu, 1, &stat);
         const size_t rows = (size_t)key.episodes * (size_t)key.episode_length;
         ho_trace_step *trace = fetch(gpu->experience.trace, rows * sizeof *trace);
         const cpu_steps steps = cpu_steps_of(cpu);
@@ -194,9 +186,9 @@ static void learning_and_scores_are_bf16s(void **state)
         ho_cohort *fp8 = open_one(p.gpu, &key, &lane);
         key.precision = HO_PRECISION_BF16;
         ho_cohort *bf16 = open_one(p.gpu, &key, &lane);
-        run(fp8, 2, &stat);
+        world_run(fp8, 2, &stat);
         assert_int_equal(stat.updates, key.updates);
-        run(bf16, 2, &stat);
+        world_run(bf16, 2, &stat);
         assert_true(equal_weights(fp8, bf16));
         const ho_backtest_request request = {.policy = HO_POLICY_GREEDY,
                                              .slot_count = 1,
@@ -209,27 +201,13 @@ static void learning_and_scores_are_bf16s(void **state)
         assert_true(a.final_equity == b.final_equity);
         ho_backtest_free(&a);
         ho_backtest_free(&b);
-        run(fp8, 1, &stat); /* and the backtest's weights are not what acts next */
-        run(bf16, 1, &stat);
+        world_run(fp8, 1, &stat); /* and the backtest's weights are not what acts next */
+        world_run(bf16, 1, &stat);
         assert_true(equal_weights(fp8, bf16));
         ho_cohort_destroy(&fp8);
         ho_cohort_destroy(&bf16);
         close_pair(&p);
     }
-}
-
-static uint64_t hash_of(ho_cohort *c, int slot)
-{
-    ho_err err;
-    void *blob;
-    size_t size;
-    uint64_t h = 0xcbf29ce484222325u;
-    CHECK_OK(ho_lane_save(c, slot, 1, &blob, &size, &err), &err);
-    for (size_t i = 0; i < size; i++) {
-        h = (h ^ ((const unsigned char *)blob)[i]) * 0x100000001b3u;
-    }
-    free(blob);
-    return h;
 }
 
 /* Mostly greedy, in blocks of 8 slots alone and of up to 64 in the crowd; after a backtest, too. */
@@ -253,7 +231,7 @@ static void one_lane_has_one_hash(void **state)
             lane.env.reset_flags = 0;
             CHECK_OK(ho_lane_start(c, k, &lane, &err), &err);
         }
-        run(c, 1, stat);
+        world_run(c, 1, stat);
         if (s % 2) {
             ho_backtest_result r;
             const ho_backtest_request request = {
@@ -261,8 +239,8 @@ static void one_lane_has_one_hash(void **state)
             CHECK_OK(ho_backtest(p.gpu->market, c, &request, 1, &r, &err), &err);
             ho_backtest_free(&r);
         }
-        run(c, 2, stat);
-        const uint64_t got = hash_of(c, slot);
+        world_run(c, 2, stat);
+        const uint64_t got = world_hash(c, slot);
         want = s == 0 ? got : want;
         print_message("%d lanes: %016llx\n", sizes[s], (unsigned long long)got);
         if (got != want) {
@@ -291,7 +269,7 @@ static void a_short_run(void **state)
         ho_lane_config lane = world_lane(p.gpu, &key, 3);
         lane.agent.learn_start = 1;
         ho_cohort *c = open_one(p.gpu, &key, &lane);
-        run(c, 2, &stat);
+        world_run(c, 2, &stat);
         assert_int_equal(stat.updates, 1);
         CHECK_OK(ho_cuda_cohort_check_guards(c, &err), &err);
         ho_cohort_destroy(&c);

@@ -50,50 +50,6 @@ static ho_lane_config lane_of(const world *w, const ho_cohort_key *key, uint64_t
     return lane;
 }
 
-static ho_cohort *open_cohort(world *w, const ho_cohort_key *key, int capacity)
-{
-    ho_err err;
-    ho_cohort *c;
-    CHECK_OK(ho_cohort_create(w->backend, w->market, key, capacity, &c, &err), &err);
-    return c;
-}
-
-static void start(ho_cohort *c, int slot, const ho_lane_config *lane)
-{
-    ho_err err;
-    CHECK_OK(ho_lane_start(c, slot, lane, &err), &err);
-}
-
-static void run(ho_cohort *c, int epochs, ho_epoch_stat *stat)
-{
-    ho_err err;
-    for (int i = 0; i < epochs; i++) {
-        CHECK_OK(ho_cohort_run_epoch(c, stat, &err), &err);
-    }
-}
-
-static uint64_t fnv1a(const void *data, size_t n)
-{
-    const unsigned char *p = data;
-    uint64_t h = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < n; i++) {
-        h = (h ^ p[i]) * 0x100000001b3u;
-    }
-    return h;
-}
-
-/* Of all of a lane's state, replay included. */
-static uint64_t hash_of(ho_cohort *c, int slot)
-{
-    ho_err err;
-    void *blob;
-    size_t size;
-    CHECK_OK(ho_lane_save(c, slot, 1, &blob, &size, &err), &err);
-    const uint64_t h = fnv1a(blob, size);
-    free(blob);
-    return h;
-}
-
 static void one_lane_has_one_hash(void **state)
 {
     (void)state;
@@ -102,24 +58,24 @@ static void one_lane_has_one_hash(void **state)
         world *w = open_world(portable, 0);
         const ho_cohort_key key = reference_key(w);
         const ho_lane_config lane = lane_of(w, &key, 11);
-        ho_cohort *alone = open_cohort(w, &key, 1);
-        start(alone, 0, &lane);
-        run(alone, 4, stat);
-        const uint64_t want = hash_of(alone, 0);
+        ho_cohort *alone = world_cohort(w, &key, 1);
+        world_start(alone, 0, &lane);
+        world_run(alone, 4, stat);
+        const uint64_t want = world_hash(alone, 0);
         assert_true(stat[0].updates == key.updates && stat[0].grad_norm > 0.05);
         ho_cohort_destroy(&alone);
         static const int sizes[] = {1, 3, 33, CROWD};
         for (int i = 0; i < gpu_size(4, 2); i++) {
-            ho_cohort *c = open_cohort(w, &key, sizes[i]);
+            ho_cohort *c = world_cohort(w, &key, sizes[i]);
             const int slot = sizes[i] / 2;
             for (int k = 0; k < sizes[i]; k++) {
                 ho_lane_config other = lane_of(w, &key, 100 + (uint64_t)k);
                 other.agent.learning_rate = 1e-3;
                 other.agent.tau = 0.0;
-                start(c, k, k == slot ? &lane : &other);
+                world_start(c, k, k == slot ? &lane : &other);
             }
-            run(c, 4, stat);
-            const uint64_t got = hash_of(c, slot);
+            world_run(c, 4, stat);
+            const uint64_t got = world_hash(c, slot);
             print_message("portable %d, %d lanes: %016llx\n", portable, sizes[i],
                           (unsigned long long)got);
             if (got != want) {
@@ -144,13 +100,13 @@ static void many_repeats_have_one_hash(void **state)
          lanes += 5) { /* the split and the streaming form */
         uint64_t want = 0;
         for (int repeat = 0; repeat < gpu_size(12, 2); repeat++) {
-            ho_cohort *c = open_cohort(w, &key, lanes);
+            ho_cohort *c = world_cohort(w, &key, lanes);
             for (int k = 0; k < lanes; k++) {
-                start(c, k, &lane);
+                world_start(c, k, &lane);
             }
-            run(c, 2, stat);
+            world_run(c, 2, stat);
             for (int k = 0; k < lanes; k++) {
-                const uint64_t got = hash_of(c, k);
+                const uint64_t got = world_hash(c, k);
                 want = want ? want : got;
                 if (got != want) {
                     fail_msg("%d lanes, repeat %d, slot %d: another hash", lanes, repeat, k);
@@ -174,11 +130,11 @@ static void an_epoch_without_its_graph_has_the_same_bits(void **state)
         const ho_lane_config lane = lane_of(w, &key, 11);
         for (int graph = 0; graph < 2; graph++) {
             assert_int_equal(setenv("HYPEROPT_CUDA_GRAPH", graph ? "1" : "0", 1), 0);
-            ho_cohort *c = open_cohort(w, &key, 1);
+            ho_cohort *c = world_cohort(w, &key, 1);
             assert_int_equal(((cuda_cohort *)(void *)c)->without_graph, !graph);
-            start(c, 0, &lane);
-            run(c, 3, &stat);
-            hash[graph] = hash_of(c, 0);
+            world_start(c, 0, &lane);
+            world_run(c, 3, &stat);
+            hash[graph] = world_hash(c, 0);
             ho_cohort_destroy(&c);
         }
         assert_int_equal(unsetenv("HYPEROPT_CUDA_GRAPH"), 0);
@@ -196,17 +152,17 @@ static void resuming_in_another_slot_is_bit_identical(void **state)
         world *w = open_world(portable, 0);
         const ho_cohort_key key = reference_key(w);
         const ho_lane_config lane = lane_of(w, &key, 11);
-        ho_cohort *first = open_cohort(w, &key, 1), *second = open_cohort(w, &key, 5);
+        ho_cohort *first = world_cohort(w, &key, 1), *second = world_cohort(w, &key, 5);
         void *blob;
         size_t size;
-        start(first, 0, &lane);
-        run(first, 3, stat);
+        world_start(first, 0, &lane);
+        world_run(first, 3, stat);
         CHECK_OK(ho_lane_save(first, 0, 1, &blob, &size, &err), &err);
         CHECK_OK(ho_lane_restore(second, 3, &lane, blob, size, &err), &err);
         free(blob);
-        run(first, 3, stat);
-        run(second, 3, stat);
-        assert_true(hash_of(first, 0) == hash_of(second, 3));
+        world_run(first, 3, stat);
+        world_run(second, 3, stat);
+        assert_true(world_hash(first, 0) == world_hash(second, 3));
         ho_cohort_destroy(&first);
         ho_cohort_destroy(&second);
         world_free(&w);
@@ -225,29 +181,29 @@ static void lane_7_of_64_driven_to_nan_leaves_63_equal(void **state)
         world *w = open_world(portable, 0);
         ho_cohort_key key = reference_key(w);
         key.updates = gpu_size(10, 1);
-        ho_cohort *sick = open_cohort(w, &key, lanes), *well = open_cohort(w, &key, lanes);
+        ho_cohort *sick = world_cohort(w, &key, lanes), *well = world_cohort(w, &key, lanes);
         for (int k = 0; k < lanes; k++) {
             const ho_lane_config lane = lane_of(w, &key, (uint64_t)k);
-            start(sick, k, &lane);
+            world_start(sick, k, &lane);
             if (k != 7) {
-                start(well, k, &lane);
+                world_start(well, k, &lane);
             }
         }
-        run(sick, 1, stat);
-        run(well, 1, stat);
+        world_run(sick, 1, stat);
+        world_run(well, 1, stat);
         ho_tensors weights;
         CHECK_OK(ho_lane_export(sick, 7, &weights, &err), &err);
         weights.tensor[1].data[0] = NAN;
         CHECK_OK(ho_lane_import(sick, 7, &weights, &err), &err);
         ho_tensors_free(&weights);
-        run(well, 2, stat);
-        run(sick, 2, stat);
+        world_run(well, 2, stat);
+        world_run(sick, 2, stat);
         assert_int_equal(stat[7].state, HO_LANE_DIVERGED);
         assert_int_not_equal(stat[7].guard, HO_GUARD_NONE);
         for (int k = 0; k < lanes; k++) {
             if (k != 7) {
                 assert_int_equal(stat[k].state, HO_LANE_ACTIVE);
-                if (hash_of(sick, k) != hash_of(well, k)) {
+                if (world_hash(sick, k) != world_hash(well, k)) {
                     fail_msg("portable %d: lane %d differs", portable, k);
                 }
             }
@@ -267,15 +223,15 @@ static void a_captured_epoch_follows_changed_hyperparameters(void **state)
     world *w = open_world(0, 0);
     const ho_cohort_key key = reference_key(w);
     ho_lane_config lane = lane_of(w, &key, 11);
-    ho_cohort *c = open_cohort(w, &key, 1);
+    ho_cohort *c = world_cohort(w, &key, 1);
     ho_tensors before, after;
-    start(c, 0, &lane);
-    run(c, 2, &stat);
+    world_start(c, 0, &lane);
+    world_run(c, 2, &stat);
     assert_true(stat.learning_rate == lane.agent.learning_rate);
     lane.agent.learning_rate = 1e-12;
     CHECK_OK(ho_lane_set_agent(c, 0, &lane.agent, &err), &err);
     CHECK_OK(ho_lane_export(c, 0, &before, &err), &err);
-    run(c, 1, &stat);
+    world_run(c, 1, &stat);
     CHECK_OK(ho_lane_export(c, 0, &after, &err), &err);
     assert_true(stat.learning_rate == 1e-12);
     for (int i = 0; i < before.count; i++) {
@@ -300,10 +256,10 @@ static void every_epoch_draws_new_numbers(void **state)
     const ho_cohort_key key = reference_key(w);
     ho_lane_config lane = lane_of(w, &key, 11);
     lane.agent.eps_start = lane.agent.eps_end = 1.0;
-    ho_cohort *c = open_cohort(w, &key, 1);
-    start(c, 0, &lane);
-    run(c, 1, &a);
-    run(c, 1, &b);
+    ho_cohort *c = world_cohort(w, &key, 1);
+    world_start(c, 0, &lane);
+    world_run(c, 1, &a);
+    world_run(c, 1, &b);
     assert_true(a.reward_mean != b.reward_mean);
     assert_memory_not_equal(a.exposure_count, b.exposure_count, sizeof a.exposure_count);
     ho_cohort_destroy(&c);
@@ -323,12 +279,12 @@ static void no_kernel_writes_outside_its_slice(void **state)
             key.batch = portable ? sizes[i] : 128 * (1 + i);
             key.episodes = sizes[i];
             key.updates = 3;
-            ho_cohort *c = open_cohort(w, &key, 3);
+            ho_cohort *c = world_cohort(w, &key, 3);
             ho_lane_config lane = lane_of(w, &key, 1);
             lane.agent.learn_start = 1;
-            start(c, 0, &lane);
-            start(c, 2, &lane);
-            run(c, 2, stat);
+            world_start(c, 0, &lane);
+            world_start(c, 2, &lane);
+            world_run(c, 2, stat);
             assert_int_equal(stat[0].updates, 3);
             assert_int_equal(stat[1].state, HO_LANE_FREE);
             CHECK_OK(ho_cuda_cohort_check_guards(c, &err), &err);
@@ -354,11 +310,11 @@ static void a_short_run_of_everything(void **state)
         key.episodes = 9;
         key.episode_length = 6;
         key.updates = 2;
-        ho_cohort *c = open_cohort(w, &key, 2);
+        ho_cohort *c = world_cohort(w, &key, 2);
         ho_lane_config lane = lane_of(w, &key, 1);
         lane.agent.learn_start = 1;
-        start(c, 1, &lane);
-        run(c, 1, stat);
+        world_start(c, 1, &lane);
+        world_run(c, 1, stat);
         assert_int_equal(stat[1].updates, 2);
         const ho_backtest_request request[2] = {
             {.policy = HO_POLICY_GREEDY, .slots = {1}, .slot_count = 1, .window = {0, 12}},
@@ -389,7 +345,7 @@ static void the_fused_kernels_run_briefly(void **state)
         key.episode_length = 6;
         key.updates = 1;
         key.replay = HO_REPLAY_PER;
-        ho_cohort *c = open_cohort(w, &key, lanes);
+        ho_cohort *c = world_cohort(w, &key, lanes);
         if (!((cuda_cohort *)c)->learn.fused) {
             ho_cohort_destroy(&c);
             world_free(&w);
@@ -397,8 +353,8 @@ static void the_fused_kernels_run_briefly(void **state)
         }
         ho_lane_config lane = lane_of(w, &key, 1);
         lane.agent.learn_start = 1;
-        start(c, lanes - 1, &lane);
-        run(c, 1, stat);
+        world_start(c, lanes - 1, &lane);
+        world_run(c, 1, stat);
         assert_int_equal(stat[lanes - 1].updates, 1);
         CHECK_OK(ho_cuda_cohort_check_guards(c, &err), &err);
         ho_cohort_destroy(&c);
@@ -435,9 +391,9 @@ static void memory_is_flat_over_trials_of_changing_shapes(void **state)
         key.precision = trial % 5 ? HO_PRECISION_BF16 : HO_PRECISION_F32;
         ho_lane_config lane = lane_of(w, &key, (uint64_t)trial);
         lane.env.sigma_window = 30 + trial % 4;
-        ho_cohort *c = open_cohort(w, &key, 1 + trial % 4);
-        start(c, 0, &lane);
-        run(c, 2, stat);
+        ho_cohort *c = world_cohort(w, &key, 1 + trial % 4);
+        world_start(c, 0, &lane);
+        world_run(c, 2, stat);
         ho_backtest_result r;
         const ho_backtest_request request = {
             .policy = HO_POLICY_GREEDY, .slot_count = 1, .window = {0, gpu_size(200, 20)}};
@@ -469,7 +425,7 @@ static void a_cohort_that_does_not_fit_is_refused(void **state)
     CHECK_STATUS(ho_cohort_create(w->backend, w->market, &key, capacity, &c, &err), HO_ENOMEM);
     CHECK_CONTAINS(err.text, "MB");
     key.replay_capacity = 2000;
-    c = open_cohort(w, &key, 2); /* and the device is well */
+    c = world_cohort(w, &key, 2); /* and the device is well */
     ho_cohort_destroy(&c);
     key.precision = HO_PRECISION_FP8 + 1;
     CHECK_STATUS(ho_cohort_create(w->backend, w->market, &key, 1, &c, &err), HO_EINVAL);
@@ -493,10 +449,10 @@ static void the_second_gpu_gives_the_same_bits_and_leaves_the_first_alone(void *
         const ho_cohort_key key = reference_key(w);
         const ho_lane_config lane = lane_of(w, &key, 11);
         before = free_memory(first);
-        ho_cohort *c = open_cohort(w, &key, 1);
-        start(c, 0, &lane);
-        run(c, 2, &stat);
-        hash[device] = hash_of(c, 0);
+        ho_cohort *c = world_cohort(w, &key, 1);
+        world_start(c, 0, &lane);
+        world_run(c, 2, &stat);
+        hash[device] = world_hash(c, 0);
         if (device == 1) {
             assert_true(free_memory(first) == before);
         }

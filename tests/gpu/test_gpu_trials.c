@@ -25,22 +25,6 @@ static world *open_world(ho_backend_kind kind, int F)
     return open_path(kind, F, 0);
 }
 
-static ho_cohort *open_cohort(world *w, const ho_cohort_key *key, int capacity)
-{
-    ho_err err;
-    ho_cohort *c;
-    CHECK_OK(ho_cohort_create(w->backend, w->market, key, capacity, &c, &err), &err);
-    return c;
-}
-
-static void run(ho_cohort *c, int epochs, ho_epoch_stat *stat)
-{
-    ho_err err;
-    for (int i = 0; i < epochs; i++) {
-        CHECK_OK(ho_cohort_run_epoch(c, stat, &err), &err);
-    }
-}
-
 /* ---- the objective ---- */
 
 /* Sharpe ratios of SEEDS agents, trained and scored. */
@@ -51,13 +35,13 @@ static void study(ho_backend_kind kind, ho_precision precision, double score[SEE
     ho_cohort_key key = world_key(w, HO_DQN);
     key.updates = 40;
     key.precision = precision;
-    ho_cohort *c = open_cohort(w, &key, SEEDS);
+    ho_cohort *c = world_cohort(w, &key, SEEDS);
     for (int k = 0; k < SEEDS; k++) {
         ho_err err;
         ho_lane_config lane = world_lane(w, &key, (uint64_t)k);
         CHECK_OK(ho_lane_start(c, k, &lane, &err), &err);
     }
-    run(c, 12, stat);
+    world_run(c, 12, stat);
     for (int k = 0; k < SEEDS; k++) {
         ho_backtest_result r;
         world_score(w, c, k, NULL, NULL, &r);
@@ -171,7 +155,7 @@ static void new_experience_gets_its_td_error(void **state)
         key.episodes = 19;
         key.replay_capacity = capacity;
         key.precision = HO_PRECISION_BF16;
-        cuda_cohort *c = (cuda_cohort *)open_cohort(w, &key, LANES);
+        cuda_cohort *c = (cuda_cohort *)world_cohort(w, &key, LANES);
         if (!c->learn.fused) {
             ho_cohort *base = &c->base;
             ho_cohort_destroy(&base);
@@ -195,7 +179,7 @@ static void new_experience_gets_its_td_error(void **state)
             lane.agent.learn_start = 1;
             CHECK_OK(ho_lane_start(&c->base, k, &lane, &err), &err);
         }
-        run(&c->base, 3, stat);
+        world_run(&c->base, 3, stat);
         assert_int_equal(ho_fused_new_td(&c->learn, c->stream), HO_OK);
         assert_int_equal(ho_cuda_wait(c->stream, "td errors"), HO_OK);
         const ho_device_net *net = &c->net;
@@ -266,12 +250,12 @@ static per_run run_per(int portable, ho_replay_kind replay, int updates, int row
     key.replay_capacity = 2000;
     key.replay = replay;
     key.precision = HO_PRECISION_BF16;
-    cuda_cohort *c = (cuda_cohort *)open_cohort(w, &key, 1);
+    cuda_cohort *c = (cuda_cohort *)world_cohort(w, &key, 1);
     ho_lane_config lane = world_lane(w, &key, 5);
     lane.agent.eps_start = lane.agent.eps_end = 1.0;
     lane.agent.learn_start = updates > 0 ? 1 : 1 << 20;
     CHECK_OK(ho_lane_start(&c->base, 0, &lane, &err), &err);
-    run(&c->base, 1, &r.stat);
+    world_run(&c->base, 1, &r.stat);
     r.fused = c->learn.fused;
     if (updates == 0) {
         r.td = fetched(c->learn.priority.leaf, (size_t)rows * sizeof *r.td);
@@ -347,11 +331,11 @@ static void memory_is_flat_over_2000_short_trials(void **state)
         key.episode_length = 10 + trial % 9;
         key.updates = 2;
         key.precision = trial % 5 ? HO_PRECISION_BF16 : HO_PRECISION_F32;
-        ho_cohort *c = open_cohort(w, &key, 1 + trial % 4);
+        ho_cohort *c = world_cohort(w, &key, 1 + trial % 4);
         ho_lane_config lane = world_lane(w, &key, (uint64_t)trial);
         lane.agent.learn_start = 1;
         CHECK_OK(ho_lane_start(c, 0, &lane, &err), &err);
-        run(c, 1, stat);
+        world_run(c, 1, stat);
         assert_int_equal(stat[0].updates, 2);
         ho_cohort_destroy(&c);
         if (trial >= first) {
@@ -374,12 +358,12 @@ static void memory_is_flat_over_200_epochs(void **state)
     world *w = open_world(HO_BACKEND_CUDA, WORLD_FEATURES);
     ho_cohort_key key = world_key(w, HO_DQN);
     key.updates = 4;
-    ho_cohort *c = open_cohort(w, &key, 1);
+    ho_cohort *c = world_cohort(w, &key, 1);
     const ho_lane_config lane = world_lane(w, &key, 1);
     CHECK_OK(ho_lane_start(c, 0, &lane, &err), &err);
-    run(c, 5, &stat);
+    world_run(c, 5, &stat);
     const size_t early = free_memory(w);
-    run(c, gpu_size(195, 5), &stat);
+    world_run(c, gpu_size(195, 5), &stat);
     assert_int_equal(stat.epoch, gpu_size(200, 10));
     assert_int_equal(free_memory(w), early);
     ho_cohort_destroy(&c);
