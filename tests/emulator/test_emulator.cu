@@ -2,6 +2,7 @@
  * The emulator itself: what its functions compute, when its streams run, what it refuses, and that
  * faults of kernels are seen. Expected values are CUDA's documented ones, computed here plainly. */
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -53,6 +54,32 @@ static void bfloat16_rounds_to_nearest_ties_to_even(void **state)
     }
     assert_true(isnan(__bfloat162float(__float2bfloat16(NAN))));
     assert_true(isinf(__bfloat162float(__float2bfloat16(3.4e38f))));
+}
+
+static uint32_t half_of(float x)
+{
+    return __half_as_ushort(__float2half_rn(x));
+}
+
+static void float16_rounds_to_nearest_ties_to_even(void **state)
+{
+    (void)state;
+    assert_int_equal(half_of(1.0f), 0x3c00);
+    assert_int_equal(half_of(65504.0f), 0x7bff);
+    assert_int_equal(half_of(5.9604645e-8f), 1); /* 2^-24 */
+    for (uint32_t bits = 0; bits < 0x7c00; bits++) {
+        const float low = __half2float(__ushort_as_half((unsigned short)bits));
+        const float high =
+            bits < 0x7bff ? __half2float(__ushort_as_half((unsigned short)(bits + 1))) : 65536.0f;
+        const float middle = (low + high) / 2.0f; /* exact */
+        assert_true(low < high);
+        assert_int_equal(half_of(low), bits);
+        assert_int_equal(half_of(middle), bits % 2 ? bits + 1 : bits);
+        assert_int_equal(half_of(nextafterf(middle, high)), bits + 1);
+        assert_int_equal(half_of(nextafterf(-middle, 0.0f)), bits | 0x8000);
+    }
+    assert_true(isnan(__half2float(__float2half_rn(NAN))));
+    assert_true(isinf(__half2float(__float2half_rn(-1e30f))));
 }
 
 /* ---- warps ---- */
@@ -548,6 +575,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bfloat16_rounds_to_nearest_ties_to_even),
+        cmocka_unit_test(float16_rounds_to_nearest_ties_to_even),
         cmocka_unit_test(shuffles_and_votes_are_cudas),
         cmocka_unit_test(fragments_multiply_as_matrices_do),
         cmocka_unit_test(barriers_join_a_block),
