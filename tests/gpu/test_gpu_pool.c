@@ -97,6 +97,23 @@ static void a_large_cohort_does_not_stay_in_the_pool(void **state)
     world_free(&w);
 }
 
+static void too_much_is_refused_and_nothing_else_suffers(void **state)
+{
+    (void)state;
+    for (int plain = 0; plain < 2; plain++) {
+        void *p = &p;
+        assert_int_equal(setenv("HYPEROPT_CUDA_POOL", plain ? "0" : "1", 1), 0);
+        world *w = open_world();
+        ho_device_pool *pool = &((cuda_backend *)w->backend)->pool;
+        assert_int_equal(ho_device_pool_take(pool, &p, (size_t)1 << 46, NULL, "too much"),
+                         HO_ENOMEM);
+        assert_null(p);
+        assert_true(train_and_score(w, 2000) > 0.0);
+        world_free(&w);
+    }
+    assert_int_equal(unsetenv("HYPEROPT_CUDA_POOL"), 0);
+}
+
 static void without_pools_the_bits_are_the_same(void **state)
 {
     (void)state;
@@ -117,6 +134,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_finished_study_holds_no_memory),
         cmocka_unit_test(a_large_cohort_does_not_stay_in_the_pool),
+        cmocka_unit_test(too_much_is_refused_and_nothing_else_suffers),
         cmocka_unit_test(without_pools_the_bits_are_the_same),
     };
     if (ho_backend_gpu_count() == 0) {
