@@ -13,20 +13,34 @@
 
 #include "coordinator/local.h"
 
-/* Output of `hyperopt-worker --devices`; false when it could not be run. */
-static bool ask_worker(char *out, size_t room)
+/* A `hyperopt-worker --devices` whose output is on its way. */
+struct ho_devices_question {
+    pid_t pid;
+    int output;
+};
+
+/* gpus = 0 is an empty list */
+static bool asks_for_gpus(const ho_settings *s, bool cpu)
+{
+    return !cpu && ho_settings_list_count(s, HO_KEY_WORKERS_GPUS) > 0;
+}
+
+ho_devices_question *ho_devices_ask(const ho_settings *settings, bool cpu)
 {
     char program[PATH_MAX];
     int pipes[2];
-    size_t used = 0;
-    int status = 0;
-
+    ho_devices_question *q =
+        asks_for_gpus(settings, cpu) ? (ho_devices_question *)calloc(1, sizeof *q) : NULL;
+    if (!q) {
+        return NULL;
+    }
     ho_local_program("hyperopt-worker", program, sizeof program);
     if (pipe(pipes) != 0) {
-        return false;
+        free(q);
+        return NULL;
     }
-    pid_t pid = fork();
-    if (pid == 0) {
+    q->pid = fork();
+    if (q->pid == 0) {
         char flag[] = "--devices";
         char *argv[] = {program, flag, NULL};
         (void)dup2(pipes[1], STDOUT_FILENO);
@@ -36,14 +50,36 @@ static bool ask_worker(char *out, size_t room)
         _exit(127);
     }
     (void)close(pipes[1]);
+    q->output = pipes[0];
+    return q;
+}
+
+/* Its output; false when the program could not be run. */
+static bool answer(ho_devices_question **question, char *out, size_t room)
+{
+    ho_devices_question *q = *question;
+    size_t used = 0;
     ssize_t n = 0;
-    while (pid > 0 && used + 1 < room && (n = read(pipes[0], out + used, room - used - 1)) > 0) {
+    int status = 0;
+    while (q->pid > 0 && used + 1 < room &&
+           (n = read(q->output, out + used, room - used - 1)) > 0) {
         used += (size_t)n;
     }
     out[used] = '\0';
-    (void)close(pipes[0]);
-    return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) &&
-           WEXITSTATUS(status) == 0;
+    (void)close(q->output);
+    bool ended = q->pid > 0 && waitpid(q->pid, &status, 0) == q->pid && WIFEXITED(status) &&
+                 WEXITSTATUS(status) == 0;
+    free(q);
+    *question = NULL;
+    return ended;
+}
+
+void ho_devices_forget(ho_devices_question **question)
+{
+    char text[256];
+    if (question && *question) {
+        (void)answer(question, text, sizeof text);
+    }
 }
 
 static int list_gpus(const char *text, char gpu[][64])
@@ -61,15 +97,23 @@ static int list_gpus(const char *text, char gpu[][64])
 
 ho_status ho_local_devices_find(const ho_settings *s, bool cpu, ho_local_devices *out, ho_err *err)
 {
+    ho_devices_question *question = NULL;
+    return ho_local_devices_answered(s, cpu, &question, out, err);
+}
+
+ho_status ho_local_devices_answered(const ho_settings *s, bool cpu, ho_devices_question **question,
+                                    ho_local_devices *out, ho_err *err)
+{
     char text[16384];
     int asked = ho_settings_list_count(s, HO_KEY_WORKERS_GPUS);
     bool all = asked > 0 && strcmp(ho_settings_list_str(s, HO_KEY_WORKERS_GPUS, 0), "all") == 0;
     int count = 0;
 
     memset(out, 0, sizeof *out);
-    out->cpu = cpu || asked == 0; /* gpus = 0 is an empty list */
+    out->cpu = !asks_for_gpus(s, cpu);
     if (!out->cpu) {
-        if (!ask_worker(text, sizeof text)) {
+        *question = *question ? *question : ho_devices_ask(s, cpu);
+        if (!*question || !answer(question, text, sizeof text)) {
             return ho_err_set(err, HO_ENOWORKER,
                               "hyperopt-worker cannot be run; it belongs beside this program "
                               "or into PATH");

@@ -19,6 +19,20 @@ typedef struct ho_local_devices {
     const char *gpu_list[HO_LOCAL_GPUS_MAX]; /* into gpu */
 } ho_local_devices;
 
+typedef struct ho_devices_question ho_devices_question;
+
+/* Asks the worker program for this machine's devices without waiting for its answer, which takes a
+ * GPU's driver some hundred milliseconds: as soon as the settings are known. NULL: nothing is to be
+ * asked, or it could not be. */
+ho_devices_question *ho_devices_ask(const ho_settings *settings, bool cpu);
+/* Leaves the answer. NULL is fine. */
+void ho_devices_forget(ho_devices_question **question);
+
+/* question: its answer is waited for and it is ended; NULL: asked now. The rest as below. */
+ho_status ho_local_devices_answered(const ho_settings *settings, bool cpu,
+                                    ho_devices_question **question, ho_local_devices *out,
+                                    ho_err *err);
+
 /* cpu: asked for on the command line. HO_ENOWORKER: the program cannot be started, or a GPU that
  * the study names is not there. */
 ho_status ho_local_devices_find(const ho_settings *settings, bool cpu, ho_local_devices *out,

@@ -35,6 +35,7 @@ typedef struct run {
     ho_sampler *sampler;
     ho_pruner *pruner;
     ho_hub *hub;
+    ho_devices_question *devices; /* asked while the data is read */
     ho_local *local;
     ho_server *server;
     ho_dispatch *dispatch;
@@ -258,7 +259,7 @@ static ho_status start_local(run *r, ho_err *err)
     ho_local_options options = ho_local_defaults();
     ho_local_devices devices;
     const ho_settings *s = settings_of(r);
-    ho_status rc = ho_local_devices_find(s, r->options->cpu, &devices, err);
+    ho_status rc = ho_local_devices_answered(s, r->options->cpu, &r->devices, &devices, err);
 
     if (rc != HO_OK) {
         return rc;
@@ -516,6 +517,18 @@ static void allow_many_files(void)
     }
 }
 
+/* The settings are known: the machine's devices are asked for while the data is read. */
+static ho_status adjust(ho_settings *settings, void *user, ho_err *err)
+{
+    run *r = (run *)user;
+    const ho_run_options *o = r->options;
+    ho_status rc = o->adjust ? o->adjust(settings, o->user, err) : HO_OK;
+    if (rc == HO_OK && !o->no_local) {
+        r->devices = ho_devices_ask(settings, o->cpu);
+    }
+    return rc;
+}
+
 ho_status ho_run(const ho_run_options *options, ho_run_end *end, ho_err *err)
 {
     run r = {.options = options};
@@ -527,8 +540,8 @@ ho_status ho_run(const ho_run_options *options, ho_run_end *end, ho_err *err)
     if (sodium_init() < 0) {
         return ho_err_set(err, HO_EIO, "libsodium cannot start");
     }
-    if ((rc = ho_setup_load_adjusted(&r.setup, options->study, options->set, options->adjust,
-                                     options->user, err)) != HO_OK ||
+    if ((rc = ho_setup_load_adjusted(&r.setup, options->study, options->set, adjust, &r, err)) !=
+            HO_OK ||
         (rc = open_store(&r, end, err)) != HO_OK) {
         goto out;
     }
@@ -553,6 +566,7 @@ ho_status ho_run(const ho_run_options *options, ho_run_end *end, ho_err *err)
         rc = serve(&r, end, err);
     }
 out:
+    ho_devices_forget(&r.devices);
     ho_local_destroy(&r.local, 3000);
     ho_progress_destroy(&r.progress);
     ho_observer_destroy(&r.observer);
