@@ -21,6 +21,8 @@ extern "C" {
 typedef struct cuda_backend {
     ho_backend base;
     ho_device_pool pool; /* all memory of the device but pinned buffers */
+    char name[128];      /* of the device, and */
+    cudaUUID_t uuid;     /* its UUID: asking for properties takes milliseconds */
     int device;
     int sm;    /* 90 for 9.0 */
     int image; /* architecture of the kernels that the driver chose: 75, 80, 86, 89, 90, 120 */

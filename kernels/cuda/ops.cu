@@ -116,6 +116,8 @@ static ho_status backend_open(const ho_backend_options *options, ho_backend **ou
     b->sm = sm;
     b->image = image;
     b->processors = prop.multiProcessorCount;
+    b->uuid = prop.uuid;
+    snprintf(b->name, sizeof b->name, "%s", prop.name);
     b->shared_limit = (int)prop.sharedMemPerBlockOptin;
     b->memory_limit = options->memory_limit;
 #ifdef HO_CUDA_SM90A
@@ -143,22 +145,18 @@ static void backend_close(ho_backend *backend)
 static ho_status backend_info(ho_backend *backend, ho_device_info *out, ho_err *err)
 {
     cuda_backend *b = (cuda_backend *)backend;
-    cudaDeviceProp prop;
     int toolkit = CUDART_VERSION, driver = 0;
     ho_status rc = ho_cuda_enter(b, err);
     if (rc != HO_OK) {
         return rc;
     }
-    rc = ho_cuda_status(cudaGetDeviceProperties(&prop, b->device), "device properties");
-    rc = rc == HO_OK ? ho_cuda_status(cudaMemGetInfo(&out->memory_free, &out->memory_total),
-                                      "cudaMemGetInfo")
-                     : rc;
+    rc = ho_cuda_status(cudaMemGetInfo(&out->memory_free, &out->memory_total), "cudaMemGetInfo");
     rc = rc == HO_OK ? ho_cuda_status(cudaDriverGetVersion(&driver), "driver version") : rc;
     if (rc != HO_OK) {
         return ho_cuda_leave(b, rc, err);
     }
-    snprintf(out->name, sizeof out->name, "%s", prop.name);
-    format_uuid(&prop.uuid, out->uuid, sizeof out->uuid);
+    snprintf(out->name, sizeof out->name, "%s", b->name);
+    format_uuid(&b->uuid, out->uuid, sizeof out->uuid);
     out->sm = b->sm;
     out->image = b->image;
     out->processors = b->processors;
