@@ -3,7 +3,7 @@
  * second, the td error of every transition included), learn (double-DQN updates of 1,024 a second)
  * and greedy backtests (bars a second). bench/peers/torch_eager.py does collect, learn and the
  * backtest in PyTorch eager; bench/cpu_side_by_side.sh runs both, one after the other.
- * usage: bench_cpu [--json] [--threads N] [--runs N] [--cpu-time] [--precision f32|bf16]
+ * usage: bench_cpu [--json] [--threads N] [--runs N] [--cpu-time] [--precision f32|bf16|fp8]
  * Median and best of N runs [5]; --cpu-time counts processor time, which on a busy machine says
  * more than the clock on the wall (with one thread: the waits of several are counted too). */
 #include <math.h>
@@ -19,8 +19,23 @@
 
 enum { BARS = 200000, RUNS_MAX = 64, LEARN_UPDATES = 20, WINDOWS = 8, WINDOW_BARS = 2000 };
 
+static const char *const precision_names[] = {"f32", "bf16", "fp8"}; /* by ho_precision */
+
+/* 0: no such precision */
+static int precision_of(const char *name, ho_precision *out)
+{
+    for (int i = 0; i < 3; i++) {
+        if (strcmp(name, precision_names[i]) == 0) {
+            *out = (ho_precision)i;
+            return 1;
+        }
+    }
+    return 0;
+}
+
 typedef struct bench {
-    int json, runs, threads, bf16;
+    int json, runs, threads;
+    ho_precision precision;
     ho_backend *backend;
     ho_market *market;
     ho_err err;
@@ -50,10 +65,11 @@ static void print_rate(const bench *b, const char *name, double units, const cha
         printf("{\"bench\":\"%s\",\"unit\":\"%s/s\",\"median\":%.6g,\"best\":%.6g,\"seconds\":%.6g,"
                "\"threads\":%d,\"precision\":\"%s\"}\n",
                name, unit, units / median, units / best, median, b->threads,
-               b->bf16 ? "bf16" : "f32");
+               precision_names[b->precision]);
     } else {
         printf("%-34s %12.4g %s/s median, %.4g best (%.3f s), %s, %d threads\n", name,
-               units / median, unit, units / best, median, b->bf16 ? "bf16" : "f32", b->threads);
+               units / median, unit, units / best, median, precision_names[b->precision],
+               b->threads);
     }
     fflush(stdout);
 }
@@ -145,7 +161,7 @@ static ho_cohort_key reference_key(const bench *b, int episodes)
     key.episodes = episodes;
     key.curiosity = 1;
     key.updates = 0;
-    key.precision = b->bf16 ? HO_PRECISION_BF16 : HO_PRECISION_F32;
+    key.precision = b->precision;
     return key;
 }
 
@@ -232,11 +248,11 @@ int main(int argc, char **argv)
         } else if (strcmp(argv[i], "--runs") == 0 && i + 1 < argc) {
             b.runs = atoi(argv[++i]);
         } else if (strcmp(argv[i], "--precision") == 0 && i + 1 < argc &&
-                   (strcmp(argv[i + 1], "f32") == 0 || strcmp(argv[i + 1], "bf16") == 0)) {
-            b.bf16 = strcmp(argv[++i], "bf16") == 0;
+                   precision_of(argv[i + 1], &b.precision)) {
+            i++;
         } else {
             fprintf(stderr, "usage: bench_cpu [--json] [--threads N] [--runs N] [--cpu-time] "
-                            "[--precision f32|bf16]\n");
+                            "[--precision f32|bf16|fp8]\n");
             return 2;
         }
     }

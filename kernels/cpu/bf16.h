@@ -67,6 +67,8 @@ typedef struct ho_bf16_set {
     void (*gemm)(const ho_bf16_gemm *g);
     /* out[i] = ho_bf16_of(x[i]) */
     void (*round)(ho_bf16 *out, const float *x, int64_t n);
+    /* x[i] = ho_e4m3_of(x[i], scale), which is exact in bf16 (kernels/agents/e4m3.h) */
+    void (*e4m3)(ho_bf16 *x, int64_t n, int32_t scale);
     /* out[i] = (first[i], second[i]); second NULL: zeros */
     void (*pair)(ho_bf16_pair *out, const ho_bf16 *first, const ho_bf16 *second, int64_t n);
     /* dx[i] *= y[i] > 0 ? scale : 0.01 * scale: back through LeakyReLU by its rounded output y */

@@ -3,6 +3,7 @@
  * the same chain (bf16.h): VDPBF16PS; fused multiply-adds that flush by the processor's mode; and
  * plain C in double, where a product and its sum with a float are rounded once to float (53 bits
  * hold at least twice 24 and 2 more: Figueroa 1995). */
+#include "kernels/agents/e4m3.h"
 #include "kernels/cpu/bf16.h"
 #include "kernels/cpu/simd.h"
 
@@ -272,6 +273,34 @@ static void round_all(ho_bf16 *out, const float *x, int64_t n)
     }
 }
 
+/* a where m, else b */
+static inline bits select_bits(mask m, bits a, bits b)
+{
+    return ((bits)m & a) | (~(bits)m & b);
+}
+
+/* ho_e4m3_of, a vector at a time. */
+static void e4m3(ho_bf16 *x, int64_t n, int32_t scale)
+{
+    const vec largest = (vec){0} + ho_e4m3_of(INFINITY, scale);
+    const bits least = (bits){0} + ((uint32_t)(127 + HO_E4M3_LEAST_EXPONENT + scale) << 23);
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        const half narrow = (half)(*(const loose_half *)(x + i));
+        bits y = __builtin_convertvector(narrow, bits) << 16;
+        y = select_bits((vec)y < -largest, (bits)-largest, y);
+        y = select_bits((vec)y > largest, (bits)largest, y);
+        const bits binade = y & 0x7f800000u;
+        const vec rounder =
+            (vec)((select_bits((mask)(binade > least), binade, least) + (20u << 23)) | 0x400000u);
+        const bits rounded = (bits)(((vec)y + rounder) - rounder);
+        *(loose_half *)(x + i) = (loose_half) __builtin_convertvector(rounded >> 16, half);
+    }
+    for (; i < n; i++) {
+        x[i] = (ho_bf16)(ho_e4m3_bits(ho_e4m3_of(ho_bf16_float(x[i]), scale)) >> 16);
+    }
+}
+
 static void pair(ho_bf16_pair *out, const ho_bf16 *first, const ho_bf16 *second, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -296,6 +325,7 @@ const ho_bf16_set HO_SIMD_TABLE = {
 #endif
     .gemm = gemm,
     .round = round_all,
+    .e4m3 = e4m3,
     .pair = pair,
     .leaky_backward = leaky_backward,
 };

@@ -21,13 +21,6 @@ static const ho_bf16_pair *as_pairs(const ho_bf16 *x)
     return (const ho_bf16_pair *)(const void *)x;
 }
 
-static void round_e4m3(ho_bf16 *x, int32_t n, int32_t scale)
-{
-    for (int32_t i = 0; i < n; i++) { /* exact in bf16: its upper half */
-        x[i] = (ho_bf16)(ho_e4m3_bits(ho_e4m3_of(ho_bf16_float(x[i]), scale)) >> 16);
-    }
-}
-
 /* A row of weights with the scale of its largest magnitude. */
 static void round_weights_e4m3(ho_bf16 *w, int32_t n)
 {
@@ -36,7 +29,7 @@ static void round_weights_e4m3(ho_bf16 *w, int32_t n)
         const uint32_t magnitude = (uint32_t)(w[i] & 0x7fffu) << 16;
         largest = magnitude > largest ? magnitude : largest;
     }
-    round_e4m3(w, n, ho_e4m3_scale(largest));
+    ho_bf16_get()->e4m3(w, n, ho_e4m3_scale(largest));
 }
 
 /* One row of weights, rounded; an odd width gets a zero. o beyond the last: zeros. */
@@ -111,7 +104,7 @@ static void take_input(const ho_net_layout *net, const ho_net_pack *pack, const 
         const int64_t at = (int64_t)r * rows->x_row;
         set->round(rows->x_half + at, x + at, net->state);
         if (pack->e4m3) {
-            round_e4m3(rows->x_half + at, net->state, HO_E4M3_ACTIVATION);
+            set->e4m3(rows->x_half + at, net->state, HO_E4M3_ACTIVATION);
         }
         rows->x_half[at + net->state] = 0; /* the partner of an odd last column */
     }
@@ -151,7 +144,7 @@ static void forward(const ho_net_layout *net, const ho_net_pack *pack, ho_layer_
     for (int32_t r = 0; rows->half[id] && r < n; r++) {
         ho_bf16 *out = rows->half[id] + (int64_t)r * rows->row[id];
         if (pack->e4m3) {
-            round_e4m3(out, l->out, HO_E4M3_ACTIVATION);
+            ho_bf16_get()->e4m3(out, l->out, HO_E4M3_ACTIVATION);
         }
         if (l->out % 2) {
             out[l->out] = 0;

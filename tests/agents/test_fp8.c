@@ -8,6 +8,7 @@
 #include "kernels/agents/e4m3.h"
 #include "kernels/cpu/init.h"
 #include "kernels/cpu/net.h"
+#include "kernels/cpu/simd.h"
 
 /* ---- the rounding ---- */
 
@@ -66,6 +67,36 @@ static void rounding_goes_to_the_nearest_and_on_ties_to_even(void **state)
             assert_true((double)ho_e4m3_of(below, scales[s]) == ldexp(value_of(c), scales[s]));
         }
     }
+}
+
+static void every_instruction_set_rounds_alike(void **state)
+{
+    (void)state;
+    enum { ALL = 0x10000, GUARD = 0x1234 };
+    const ho_bf16_set *set[HO_SIMD_SETS_MAX];
+    ho_bf16 *x = malloc((ALL + 1) * sizeof *x);
+    const int sets = ho_bf16_all(set);
+    for (int s = 0; s < sets; s++) {
+        for (int scale = -HO_E4M3_SCALE_LIMIT; scale <= HO_E4M3_SCALE_LIMIT; scale += 3) {
+            for (int cut = 0; cut < 2; cut++) { /* whole vectors, and a rest */
+                const int n = ALL - 7 * cut;
+                for (int i = 0; i < ALL; i++) {
+                    x[i] = (ho_bf16)i;
+                }
+                x[n] = GUARD;
+                set[s]->e4m3(x, n, scale);
+                assert_int_equal(x[n], GUARD);
+                for (int i = 0; i < n; i++) {
+                    const float want = ho_e4m3_of(ho_e4m3_float((uint32_t)i << 16), scale);
+                    const float got = ho_bf16_float(x[i]);
+                    if (isnan(want) ? !isnan(got) : x[i] != ho_e4m3_bits(want) >> 16) {
+                        fail_msg("%s, scale %d: %04x becomes %04x", set[s]->name, scale, i, x[i]);
+                    }
+                }
+            }
+        }
+    }
+    free(x);
 }
 
 static void what_is_too_large_saturates_and_nan_stays(void **state)
@@ -332,6 +363,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_number_of_the_format_stays_as_it_is),
         cmocka_unit_test(rounding_goes_to_the_nearest_and_on_ties_to_even),
+        cmocka_unit_test(every_instruction_set_rounds_alike),
         cmocka_unit_test(what_is_too_large_saturates_and_nan_stays),
         cmocka_unit_test(a_rows_scale_is_the_least_that_holds_its_largest),
         cmocka_unit_test(weights_and_layers_are_rounded_and_sums_are_not),
