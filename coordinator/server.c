@@ -339,6 +339,7 @@ static int wait_ms(ho_server *s, int64_t now_ns, bool busy)
     if (s->local && ho_local_next_ns(s->local) < until) {
         until = ho_local_next_ns(s->local);
     }
+    until = s->ping_due_ns < until ? s->ping_due_ns : until;
     int64_t ms = (until - now_ns + 999999) / 1000000;
     return busy ? (ms < 5 ? (int)ms : 5) : ms > 0 ? (int)ms : 0;
 }
@@ -378,6 +379,7 @@ static void read_messages(ho_server *s)
 static bool tend_clients(ho_server *s, int64_t now_ns)
 {
     bool busy = false;
+    s->ping_due_ns = INT64_MAX;
     ho_server_share_window(s);
     for (int i = 0; i < s->clients; i++) {
         ho_client *client = s->client[i];
@@ -390,6 +392,10 @@ static bool tend_clients(ho_server *s, int64_t now_ns)
         /* what dispatch has given up (silence) may speak again; what never said hello goes */
         if (client->worker >= 0 && !ho_dispatch_is_here(s->dispatch, client->worker)) {
             client->worker = -1;
+        }
+        int64_t due_ns = client->pinged_ns + s->options.ping_ns;
+        if (client->worker >= 0 && due_ns < s->ping_due_ns) {
+            s->ping_due_ns = due_ns;
         }
         if (client->worker < 0 &&
             now_ns - client->seen_ns > (client->greeted ? LOST_KEPT_NS : s->options.greet_ns)) {

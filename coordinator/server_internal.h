@@ -64,10 +64,11 @@ struct ho_server {
     ho_rounds *rounds;  /* of raced trials that are unfinished */
     ho_client **client; /* [clients] */
     int clients, client_room;
-    int window;       /* chunks that one peer may have under way */
-    int64_t sequence; /* of pings */
-    int64_t lost;     /* workers given up */
-    int interrupts;   /* signals so far */
+    int window;          /* chunks that one peer may have under way */
+    int64_t sequence;    /* of pings */
+    int64_t ping_due_ns; /* the next one */
+    int64_t lost;        /* workers given up */
+    int interrupts;      /* signals so far */
     int signal_fd;
     bool data_failed;            /* a worker could not use the data */
     char last_bye[HO_WIRE_TEXT]; /* why the last worker left */
