@@ -77,6 +77,7 @@ def promoting(text, first=1, reduction=3):
 
 class SystemTest(unittest.TestCase):
     def setUp(self):
+        self.begun = time.monotonic()
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="ho-", dir=os.environ.get("HO_TEST_DIR")))
         self.started = []
         self.logs = []
@@ -86,6 +87,7 @@ class SystemTest(unittest.TestCase):
             if process.poll() is None:
                 process.kill()
                 process.wait()
+        print(f"{time.monotonic() - self.begun:.1f} s", end=" ", file=sys.stderr, flush=True)
         # failed tests leave their folder for a look
         if not self.failed():
             shutil.rmtree(self.dir, ignore_errors=True)

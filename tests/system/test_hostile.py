@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Peers that answer garbage, stale and replayed messages, huge frames, thousands of connections, or do
 not read what they are sent: the run goes on and counts nothing twice."""
+import contextlib
 import random
 import resource
 import socket
@@ -24,6 +25,13 @@ class Hostile(harness.SystemTest):
     def start_study(self, trials=4, **keys):
         self.write(study_text(trials=trials, **keys))
         return self.coordinator()
+
+    def leave_at_the_end(self, dealer, run, trials):
+        """A run that has ended waits a while for workers that do not leave."""
+        self.until(lambda: run.poll() is not None or
+                   self.one("SELECT count(*) FROM trial WHERE state = 'COMPLETE'") == trials, "the end")
+        with contextlib.suppress(OSError):  # it may have ended meanwhile
+            dealer.send("bye", reason="done")
 
     def test_garbage_is_refused_and_the_run_goes_on(self):
         run, port = self.start_study()
@@ -92,6 +100,7 @@ class Hostile(harness.SystemTest):
         for trial in ("0", "3", "77", "9223372036854775807"):
             dealer.send("result", trial=trial, attempt=1, epochs=1, experiences="1", updates="1", train_s=1.0, value=[],
                         window_count=0)
+        self.leave_at_the_end(dealer, run, 6)
         self.assertRan(run, 6)
         self.assertEqual(self.query("SELECT number, state, finished_ns FROM trial WHERE number = 0"), before)
         self.assertEqual(self.one("SELECT count(*) FROM trial_value"), 6)
@@ -143,6 +152,7 @@ class Hostile(harness.SystemTest):
         for _ in range(500):
             dealer.send("want", sha256=study["file"][0]["sha256"], offset="0")
         self.worker(port)
+        self.leave_at_the_end(dealer, run, 6)
         self.assertRan(run, 6)
 
     def test_a_peer_that_answers_no_chunk_gets_one_window_of_them(self):

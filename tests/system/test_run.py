@@ -219,7 +219,7 @@ class Run(harness.SystemTest):
 
     def test_the_quickstart_completes(self):
         quick = "HYPEROPT_TEST_QUICK" in os.environ  # set where a sanitizer makes it slow
-        few = ["--set", "study.trials=2"] if quick else []
+        few = ["--set", "study.trials=2", "--set", "agent.epochs=6"] if quick else []
         done = self.hyperopt("run", harness.SOURCE / "configs/quickstart.toml", *few)
         self.assertGreaterEqual(self.states("quickstart.db")["COMPLETE"], 1 if quick else 12)
         self.assertEqual(self.one("SELECT count(*) FROM fold WHERE id >= 0", "quickstart.db"), 3)
