@@ -47,7 +47,9 @@ int ho_cmd_run(int argc, char **argv)
         {"database", 'd', HO_OPTION_STRING, &o.database, "FILE", "instead of study.database", 0, 0},
         {"set", 0, HO_OPTION_LIST, &set, "KEY=VALUE", "override a setting; may be repeated", 0, 0},
         {"allow-change", 0, HO_OPTION_FLAG, &o.allow_change, NULL,
-         "go on although the study file was changed", 0, 0},
+         "go on although the study file was changed: ended trials stay and are used where they "
+         "fit, unfinished ones begin anew; another objective needs another database",
+         0, 0},
         {"cpu", 0, HO_OPTION_FLAG, &o.cpu, NULL, "use the CPU backend even where there is a GPU", 0,
          0},
         {"workers", 'w', HO_OPTION_INTEGER, &o.workers, "N", "local CPU workers", 1, 1024},
