@@ -32,6 +32,7 @@ typedef struct entry {
 typedef struct queue {
     const char *folder;
     double slice_s;
+    bool once;    /* ends when every study has ended */
     entry *entry; /* [count] */
     int count, room;
     int running;          /* index of the running one; -1: none */
@@ -192,6 +193,19 @@ static bool should_yield(void *user)
     return due >= 0 && due != q->running;
 }
 
+/* Whether a study follows the running one, which has yielded or ended. */
+static bool follows(bool yielded, void *user)
+{
+    queue *q = (queue *)user;
+    scan(q);
+    entry *running = &q->entry[q->running];
+    bool over = running->over;
+    running->over = !yielded;
+    int next = next_due(q);
+    running->over = over;
+    return !q->once || next >= 0;
+}
+
 /* Sleeps a little; false when a signal says to leave. */
 static bool wait_a_little(void)
 {
@@ -219,6 +233,7 @@ static ho_status run_slice(queue *q, ho_run_options options, int index, ho_err *
     options.study = path;
     options.database = database;
     options.yield = should_yield;
+    options.follows = follows;
     options.user = q;
     q->entry[index].ahead = true; /* it reads its data itself */
     ho_read_ahead_end(&q->ahead);
@@ -248,14 +263,13 @@ int ho_cmd_serve(int argc, char **argv)
 {
     ho_run_options o = {.quiet = true};
     queue q = {.slice_s = 600.0, .running = -1};
-    bool once = false;
     ho_arguments args;
     ho_err err = {0};
     struct stat info;
     const ho_option option[] = {
         {"slice", 0, HO_OPTION_DURATION, &q.slice_s, "TIME",
          "a study's turn while others wait (10m)", 0, 0},
-        {"once", 0, HO_OPTION_FLAG, &once, NULL, "end when every study has ended", 0, 0},
+        {"once", 0, HO_OPTION_FLAG, &q.once, NULL, "end when every study has ended", 0, 0},
         {"cpu", 0, HO_OPTION_FLAG, &o.cpu, NULL, "use the CPU backend even where there is a GPU", 0,
          0},
         {"workers", 'w', HO_OPTION_INTEGER, &o.workers, "N", "local CPU workers", 1, 1024},
@@ -274,8 +288,9 @@ int ho_cmd_serve(int argc, char **argv)
             "that\n"
             "has had the least time for its study.priority is next. A turn ends with its running\n"
             "trials; the next study's data is read meanwhile. Each database lies beside its study\n"
-            "file. A changed file is looked at again, a removed one stops. Ctrl-C drains, as in\n"
-            "`run`.",
+            "file. A changed file is looked at again, a removed one stops. Remote workers stay "
+            "from\n"
+            "one study to the next. Ctrl-C drains, as in `run`.",
         .examples =
             "  hyperopt serve queue/\n"
             "  hyperopt serve queue/ --slice 30m --listen tcp://*:5555 --curve keys/ --no-local\n",
@@ -299,7 +314,7 @@ int ho_cmd_serve(int argc, char **argv)
         int due = next_due(&q);
         if (due >= 0) {
             rc = run_slice(&q, o, due, &err);
-        } else if (once) {
+        } else if (q.once) {
             break;
         } else if (!wait_a_little()) {
             rc = HO_ECANCELLED;

@@ -22,6 +22,8 @@ enum {
     QUEUE_MESSAGES = 1000,
     LINGER_MS = 1000,
     BACKLOG_CONNECTIONS = 1024,
+    BIND_TRIES = 20, /* for an address that is in use, this far apart: 2 s */
+    BIND_PAUSE_US = 100000,
     YOUNG_S = 60, /* a folder of this age is left alone */
 };
 
@@ -244,7 +246,14 @@ ho_status ho_hub_listen(ho_hub *hub, const char *endpoint, const char *keys, boo
     if (keys && (rc = set_curve(hub, keys, err)) != HO_OK) {
         return rc;
     }
-    if (zsock_bind(hub->remote, "%s", endpoint) < 0) {
+    /* that of the study before in `serve` is closed in the background */
+    int port = -1;
+    for (int tries = 0; (port = zsock_bind(hub->remote, "%s", endpoint)) < 0 &&
+                        zmq_errno() == EADDRINUSE && tries < BIND_TRIES;
+         tries++) {
+        (void)usleep(BIND_PAUSE_US);
+    }
+    if (port < 0) {
         return ho_err_set(err, HO_EIO, "cannot listen on %s: %s", endpoint,
                           zmq_strerror(zmq_errno()));
     }

@@ -367,6 +367,14 @@ static void show_progress(const ho_dispatch_view *view, int64_t now_ns, void *us
     }
 }
 
+static bool keep_remote(void *user)
+{
+    const run *r = (const run *)user;
+    const char *reason = ho_dispatch_reason(r->dispatch);
+    bool yielded = reason && strcmp(reason, "yielded") == 0;
+    return r->options->follows && r->options->follows(yielded, r->options->user);
+}
+
 static void note_trial(const ho_trial_result *result, void *user)
 {
     ho_keeper_note(((run *)user)->keeper, result, ho_clock_unix_ns());
@@ -408,6 +416,7 @@ static ho_status start_server(run *r, ho_err *err)
         .greet_ns = (int64_t)(ho_settings_f64(s, HO_KEY_COORDINATOR_HEARTBEAT_TIMEOUT) * 1e9),
         .want_baselines = !has_baselines(r->store),
         .leave_workers = leaves_workers(r),
+        .keep_remote = keep_remote,
         .progress = show_progress,
         .trial_ended = note_trial,
         .user = r,

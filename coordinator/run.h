@@ -24,6 +24,9 @@ typedef struct ho_run_options {
     /* Asked now and then while it runs; true: let running trials end, then stop, to be resumed
      * later (`serve`). May be NULL. */
     bool (*yield)(void *user);
+    /* Asked at the end, `yielded` as in ho_run_end: whether another study follows on the same
+     * address, for which remote workers stay. NULL: none does. */
+    bool (*follows)(bool yielded, void *user);
     /* Changes settings after the file and `set`, before the data is loaded (null-test); or NULL. */
     ho_setup_adjust *adjust;
     void *user;

@@ -424,11 +424,12 @@ static ho_status check_hope(ho_server *s, ho_err *err)
     return HO_OK;
 }
 
-/* A local worker lives, or a remote one has not said goodbye. */
+/* A local worker lives, or a remote one that is to leave has not said goodbye. */
 static bool anybody_here(const ho_server *s)
 {
     for (int i = 0; i < s->clients; i++) {
-        if (s->client[i]->worker >= 0 && !s->client[i]->gone) {
+        const ho_client *client = s->client[i];
+        if (client->worker >= 0 && !client->gone && (client->peer.local || !s->keep_remote)) {
             return true;
         }
     }
@@ -445,7 +446,9 @@ static void send_home(ho_server *s, ho_stop_mode mode, int limit_ms)
         ho_local_stop_restarts(s->local);
     }
     for (int i = 0; i < s->clients; i++) {
-        tell_to_stop(s, s->client[i], mode);
+        if (s->client[i]->peer.local || !s->keep_remote) {
+            tell_to_stop(s, s->client[i], mode);
+        }
     }
     while (ho_clock_ns() < end && s->interrupts < 3 &&
            (s->interrupts == interrupts || interrupts > 1) && anybody_here(s)) {
@@ -492,6 +495,8 @@ ho_status ho_server_run(ho_server *s, ho_err *err)
     if (rc == HO_OK && s->interrupts >= 2) {
         rc = ho_err_set(err, HO_ECANCELLED, "interrupted");
     }
+    s->keep_remote =
+        s->interrupts == 0 && s->options.keep_remote && s->options.keep_remote(s->options.user);
     if (!s->options.leave_workers || s->interrupts == 0) {
         send_home(s, rc == HO_OK ? HO_STOP_DRAIN : HO_STOP_NOW,
                   rc == HO_OK          ? LEAVE_MS

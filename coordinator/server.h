@@ -31,6 +31,9 @@ typedef struct ho_server_options {
     int64_t greet_ns;      /* a connection that says no hello for so long is forgotten */
     bool want_baselines;   /* the store has none yet */
     bool leave_workers;    /* a signal ends this process and no worker: the same command follows */
+    /* At the end: whether another study follows on the same address, for which remote workers stay.
+     * NULL: none does. */
+    bool (*keep_remote)(void *user);
     /* Called after each round with the state, and when a trial ended; may be NULL. */
     void (*progress)(const ho_dispatch_view *view, int64_t now_ns, void *user);
     void (*trial_ended)(const ho_trial_result *result, void *user);

@@ -166,7 +166,9 @@ static void handle_hello(ho_server *s, ho_client *client, const ho_msg_hello *m,
         (void)ho_local_hello(s->local, (pid_t)m->pid);
     }
     if (s->stopping) {
-        tell_to_stop(s, client);
+        if (client->peer.local || !s->keep_remote) {
+            tell_to_stop(s, client);
+        }
         return;
     }
     if ((rc = ho_setup_message(s->options.setup, s->options.uuid, &study, &err)) != HO_OK) {

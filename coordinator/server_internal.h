@@ -76,6 +76,7 @@ struct ho_server {
     bool lost_known;             /* dispatch is held up because of them */
     int64_t probe_ns;            /* when to look for room next */
     bool stopping;               /* the workers have been told to leave */
+    bool keep_remote;            /* but the remote ones */
     char data_reason[HO_WIRE_TEXT];
     ho_status fatal; /* from a handler */
     ho_err fatal_err;

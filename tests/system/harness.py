@@ -8,6 +8,7 @@ import os
 import pathlib
 import shutil
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -73,6 +74,13 @@ def promoting(text, first=1, reduction=3):
     """The study with pauses: one in `reduction` goes on at each rung, the others may later."""
     return text.replace('kind = "none"',
                         f'kind = "asha"\nmin_epochs = {first}\nreduction = {reduction}\npromote = true')
+
+
+def free_port():
+    """A tcp port of this machine that nobody uses, for a coordinator that is started several times."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
 class SystemTest(unittest.TestCase):

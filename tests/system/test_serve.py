@@ -72,6 +72,23 @@ class Serve(harness.SystemTest):
         self.assertIn("could not be read ahead", log)
         self.assertLess(log.index("could not be read ahead"), log.index("slice begins study=q/b.toml"), log)
 
+    def test_remote_workers_stay_from_one_study_to_the_next(self):
+        port = harness.free_port()
+        self.drop("a", trials=MANY, epochs=40)
+        self.drop("b", trials=4, epochs=40)
+        self.drop("none", trials=1, data="no-such-file.csv")  # a study that cannot begin costs no worker
+        serve = self.start("serve", "q", "--slice", "1s", "--once", "--no-local", "--listen",
+                           f"tcp://127.0.0.1:{port}", "--log-level", "info")
+        worker = self.start("--connect", f"tcp://127.0.0.1:{port}", "--cpu", "--threads", 1, "--cache",
+                            self.dir / "cache", program=harness.WORKER)
+        self.wait(serve)
+        self.wait(worker)  # it is sent home after the last one
+        for name, trials in (("a", MANY), ("b", 4)):
+            self.assertEqual(self.states(f"q/{name}.db"), {"COMPLETE": trials}, self.all_logs())
+            self.assertEqual({pid for pid, in self.query("SELECT DISTINCT pid FROM worker", f"q/{name}.db")}, {worker.pid})
+            self.assertEqual(self.one("SELECT max(attempt) FROM trial", f"q/{name}.db"), 1)
+        self.assertIn("another study's turn", self.log())
+
     def test_files_come_and_go_while_it_runs(self):
         serve = self.start("serve", "q", "--slice", "1s", "--workers", 1, "--log-level", "info")
         self.drop("first", trials=500, epochs=40)
