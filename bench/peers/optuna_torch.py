@@ -3,7 +3,7 @@
 """Trials an hour of the usual way: Optuna (TPE, successive halving) around an eager PyTorch loop
 that does the work of a trial of configs/h200.toml.
 
-    python3 optuna_torch.py [--seconds 30] [--share 64] [--json FILE] [--check]
+    python3 optuna_torch.py [--seconds 30] [--share 128] [--json FILE] [--check]
 
 A trial: 8 agents (folds) of 40 epochs; an epoch: 512 episodes x 256 steps and 128 updates of 1,024
 rows; every 5th epoch 25,516 validation bars, at the end 63,852 test bars. The 8 agents run side by
@@ -71,6 +71,7 @@ class Loop:
     def __init__(self, work, share, device):
         self.work, self.share, self.device = work, share, device
         self.market = torch_gpu.Market(work["bars"], device)
+        self.last = EPOCHS
         self.wait = torch.cuda.synchronize if device.type == "cuda" else lambda: None
         self.clear()
 
@@ -109,7 +110,7 @@ class Loop:
         update = torch_gpu.learner(self.market, net, target, memory, w["batch"], device, False,
                                    p["lr"])
         test = torch_gpu.tester(self.market, net, FOLDS, 1, device, False)
-        for epoch in range(1, EPOCHS + 1):
+        for epoch in range(1, self.last + 1):
             begin()
             self.repeat(step, "steps")
             self.repeat(update, "updates")
@@ -128,7 +129,7 @@ class Loop:
 def main():
     args = argparse.ArgumentParser()
     args.add_argument("--seconds", type=float, default=30.0)
-    args.add_argument("--share", type=int, default=64)
+    args.add_argument("--share", type=int, default=128)
     args.add_argument("--json", default="")
     args.add_argument("--check", action="store_true")
     args = args.parse_args()
@@ -145,8 +146,10 @@ def main():
             pruner=optuna.pruners.SuccessiveHalvingPruner(min_resource=10, reduction_factor=3))
     else:
         how = "random sampling (no optuna here)"
-    if not args.check:  # the first trial warms up and does not count
-        Loop.__call__(loop, Draw(rng))
+    if not args.check:  # a short trial warms up and does not count
+        loop.last = EVERY
+        loop(Draw(rng))
+        loop.last = EPOCHS
         loop.clear()
     begun = time.perf_counter()
     if optuna:
