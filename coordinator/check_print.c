@@ -277,6 +277,11 @@ static void print_precision(printer *p)
     if (bf16) {
         (void)fprintf(p->out, "  bf16        on this machine's CPU: %s\n", bf16_here());
     }
+    if (ho_settings_choice(p->s, HO_KEY_AGENT_PRECISION) == HO_PRECISION_FP8) {
+        (void)fprintf(p->out,
+                      "  fp8         of acting in training; no faster than bf16 where it was "
+                      "measured (an H200, a CPU)\n");
+    }
 }
 
 /* What a lost worker costs. */

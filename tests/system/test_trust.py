@@ -78,6 +78,12 @@ class Trust(harness.SystemTest):
         self.hyperopt("run", "f.toml", "-d", "f.db", "-q")
         returns = "SELECT returns FROM fold_result WHERE trial = 1 ORDER BY fold"
         self.assertNotEqual(self.query(returns, "t.db"), self.query(returns, "f.db"))
+        # and so is the one that acts in fp8, which is reproduced likewise
+        self.write(text.replace('"bf16"', '"fp8"'), "e.toml")
+        self.assertIn("fp8         of acting in training", self.hyperopt("check", "e.toml").stdout)
+        self.hyperopt("run", "e.toml", "-d", "e.db", "-q")
+        self.assertNotEqual(self.query(returns, "t.db"), self.query(returns, "e.db"))
+        self.assertIn("Trial 1 is reproduced.", self.hyperopt("reproduce", "e.db", 1).stdout)
 
     def test_other_market_data_cannot_reproduce(self):
         data = self.dir / "bars.csv"
