@@ -26,6 +26,7 @@ static void cohort_destroy(struct cohort **cohort)
 void ho_pool_remove_cohort(ho_pool *pool, int i)
 {
     pool->under_way -= pool->cohort[i]->launched;
+    pool->fits = 0; /* there may be room for more now */
     cohort_destroy(&pool->cohort[i]);
     pool->cohorts--;
     memmove(&pool->cohort[i], &pool->cohort[i + 1],
@@ -227,8 +228,8 @@ ho_status ho_pool_cohort_for(ho_pool *pool, const ho_cohort_key *key, int trial_
     }
     if (rc == HO_OK) {
         pool->cohort[pool->cohorts++] = made;
-        if (pool->options.lanes == 0 && !pool->cpu && made->capacity < wanted) {
-            pool->fits = key_capacity(pool, key);
+        if (pool->options.lanes == 0 && !pool->cpu) {
+            pool->fits = made->capacity < wanted ? key_capacity(pool, key) : 0;
         }
         ho_log(HO_LOG_INFO, "cohort", "created lanes=%d hidden1=%d hidden2=%d batch=%d",
                made->capacity, key->hidden1, key->hidden2, key->batch);

@@ -297,6 +297,16 @@ static void what_does_not_fit_in_memory_is_not_asked_for_again(void **state)
     for (int t = 0; t < 24; t++) {
         assert_int_equal(count('r', t), 1);
     }
+    script.create_limit = 0; /* now there is room, and another shape gets all of its lanes */
+    for (int t = 24; t < 56; t++) {
+        add(t, (struct shape){.folds = 4, .seeds = 1, .epochs = 2, .hidden = 64});
+    }
+    run_all();
+    assert_int_equal(script.most_lanes_held, 68 + 128);
+    assert_int_equal(ho_pool_lane_capacity(pool, 4), 128);
+    for (int t = 24; t < 56; t++) {
+        assert_int_equal(count('r', t), 1);
+    }
 }
 
 /* Runs trials of 8 lanes, always enough of them, on a device that does lane_epochs_per_s
