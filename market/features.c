@@ -4,9 +4,11 @@
 #include "market/features.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "market/feature_run.h"
 #include "market/rolling.h"
@@ -283,24 +285,79 @@ static void extra_columns(const ho_bars *bars, int64_t first, int64_t begin, int
     }
 }
 
-/* Columns of the segment [run->first, end). */
+/* Every `step`-th column from `begin` on of the segment [run.first, end), by one thread. */
+typedef struct column_share {
+    ho_feature_run *run; /* with its own scratch */
+    const int *column;
+    int begin, step, count;
+    int64_t end;
+    ho_features *out;
+} column_share;
+
+static void *share_columns(void *user)
+{
+    const column_share *share = (const column_share *)user;
+    ho_feature_run *run = share->run;
+    double carry[HO_MARKET_FEATURES][FEATURE_CARRY] = {{0}};
+    int F = share->out->F;
+    for (int64_t t = run->first; t < share->end; t += FEATURE_BLOCK) {
+        int64_t stop = t + FEATURE_BLOCK < share->end ? t + FEATURE_BLOCK : share->end;
+        float *rows = share->out->values + t * F;
+        for (int i = share->begin; i < share->count; i += share->step) {
+            const ho_feature *feature = &ho_feature_table[share->column[i]];
+            run->carry = carry[i];
+            feature->fn(run, feature->arg, t, stop, rows + i, F);
+            for (float *x = rows + i; x < rows + (stop - t) * F; x += F) {
+                *x = *x > 5.0f ? 5.0f : *x < -5.0f ? -5.0f : *x;
+            }
+        }
+    }
+    return NULL;
+}
+
+/* Columns of the segment [run->first, end): no column reads another, so of a long segment threads
+ * make some each (2 s of one processor for 902,880 bars). Where a thread cannot be had, its share
+ * is made here. */
 static void segment_columns(ho_feature_run *run, const int *column, int count, int delay,
                             int64_t end, ho_features *out)
 {
-    double carry[HO_MARKET_FEATURES][FEATURE_CARRY] = {{0}};
-    for (int64_t t = run->first; t < end; t += FEATURE_BLOCK) {
-        int64_t stop = t + FEATURE_BLOCK < end ? t + FEATURE_BLOCK : end;
-        float *rows = out->values + t * out->F;
-        for (int i = 0; i < count; ++i) {
-            const ho_feature *feature = &ho_feature_table[column[i]];
-            run->carry = carry[i];
-            feature->fn(run, feature->arg, t, stop, rows + i, out->F);
-        }
-        for (float *x = rows; x < rows + (stop - t) * out->F; ++x) {
-            *x = *x > 5.0f ? 5.0f : *x < -5.0f ? -5.0f : *x;
-        }
-        extra_columns(run->bars, run->first, t, stop, delay, rows + count, out->F);
+    enum { THREADS_MAX = 16, LONG = 1 << 16 };
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    int threads = end - run->first < LONG    ? 1
+                  : processors < 1           ? 1
+                  : processors > THREADS_MAX ? THREADS_MAX
+                                             : (int)processors;
+    column_share share[THREADS_MAX];
+    ho_feature_run *copy[THREADS_MAX] = {run};
+    pthread_t thread[THREADS_MAX];
+    bool started[THREADS_MAX] = {false};
+    for (int i = 1; i < threads && (copy[i] = malloc(sizeof *run)); ++i) {
+        *copy[i] = *run;
     }
+    for (int i = 0; i < threads; ++i) {
+        share[i] = (column_share){.run = copy[i] ? copy[i] : run,
+                                  .column = column,
+                                  .begin = i,
+                                  .step = threads,
+                                  .count = count,
+                                  .end = end,
+                                  .out = out};
+        started[i] =
+            i > 0 && copy[i] && pthread_create(&thread[i], NULL, share_columns, &share[i]) == 0;
+    }
+    for (int i = 0; i < threads; ++i) {
+        if (!started[i]) {
+            (void)share_columns(&share[i]);
+        }
+    }
+    for (int i = 1; i < threads; ++i) {
+        if (started[i]) {
+            (void)pthread_join(thread[i], NULL);
+        }
+        free(copy[i]);
+    }
+    extra_columns(run->bars, run->first, run->first, end, delay,
+                  out->values + run->first * out->F + count, out->F);
 }
 
 static void widen_splits(const ho_bars *bars, int64_t warmup, uint8_t *split)
