@@ -19,8 +19,9 @@
 #include "worker/session_internal.h"
 
 enum {
-    IDLE_MS = 200,      /* how long a wait for messages lasts without work */
-    DELIVER_MS = 60000, /* without a coordinator a leaving worker waits this long to deliver */
+    IDLE_MS = 200,       /* how long a wait for messages lasts without work */
+    DELIVER_MS = 60000,  /* without a coordinator a leaving worker waits this long to deliver */
+    BASELINES_MS = 2000, /* without a trial they begin so long after the market was opened */
     TRIALS_MAX = 4096,
 };
 
@@ -354,6 +355,13 @@ static void say_bye(ho_session *session, const char *reason, bool save)
     (void)ho_link_flush(session->link, 3000);
 }
 
+/* On a GPU baselines begin behind the first epochs: the driver loads a kernel at its first launch,
+ * and waits for what runs to do so (0.6 s of random policies). */
+static bool idle_since_open(const ho_session *session)
+{
+    return ho_session_now_ns() - session->opened_ns > (int64_t)BASELINES_MS * 1000000;
+}
+
 /* One turn: messages, data that is due, one epoch. */
 static void turn(ho_session *session, bool *worked)
 {
@@ -372,7 +380,7 @@ static void turn(ho_session *session, bool *worked)
     if (session->commands) {
         *worked = ho_session_step_commands(session);
     }
-    if (session->pool && session->baselines_due) {
+    if (session->pool && session->baselines_due && session->device.sm == 0) {
         ho_session_begin_baselines(session); /* while the first orders are on their way */
     }
     if (session->pool) {
@@ -382,6 +390,9 @@ static void turn(ho_session *session, bool *worked)
         if (ho_pool_step(session->pool, worked, &err) == HO_EGPU) {
             ho_session_leave(session, HO_WORKER_EXIT_DEVICE, &err);
             return;
+        }
+        if (session->baselines_due && (*worked || idle_since_open(session))) {
+            ho_session_begin_baselines(session);
         }
         ho_session_send_baselines(session, !*worked);
         ho_session_evolve(session);
