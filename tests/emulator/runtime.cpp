@@ -3,8 +3,9 @@
  *
  * Every stream holds a queue of work that runs when somebody waits for it: a synchronisation, a
  * blocking copy, work on the default stream (which waits for streams without NonBlocking, as on a
- * device). So a host that reads too early, reads old bytes. A memory pool holds what was freed, as
- * reserved bytes, until a wait finds more than its release threshold.
+ * device). So a host that reads too early, reads old bytes. One that only asks (cudaStreamQuery)
+ * finds one piece of it done each time. A memory pool holds what was freed, as reserved bytes,
+ * until a wait finds more than its release threshold.
  * HYPEROPT_EMULATOR_DEVICES (1), HYPEROPT_EMULATOR_MEMORY_MB of each (1024),
  * HYPEROPT_EMULATOR_PROCESSORS of each (16), HYPEROPT_EMULATOR_SM (80, 75).
  * HYPEROPT_EMULATOR_FAULT=n: the n-th kernel of the process ends the context, as an illegal address
@@ -737,10 +738,18 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
     return ended();
 }
 
+/* Who asks lets time pass: one piece of work is done before the next question. */
 cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
     const guard g(the().lock);
-    return stream_of(stream)->queue.empty() ? cudaSuccess : cudaErrorNotReady;
+    ho_emulator_stream *s = stream_of(stream);
+    if (s->queue.empty()) {
+        return cudaSuccess;
+    }
+    const work w = std::move(s->queue.front());
+    s->queue.pop_front();
+    w();
+    return cudaErrorNotReady;
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
