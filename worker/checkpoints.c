@@ -34,6 +34,7 @@ struct ho_checkpoints {
     bool replay;
     struct saved *saved;
     int saved_count;
+    int turn; /* of saved: whose save comes next, if it is due */
     struct expected *expected;
     int expected_count;
 };
@@ -118,7 +119,7 @@ void ho_checkpoints_send(const ho_checkpoints *c, ho_pool *pool, ho_link *link, 
     ho_err err = {0};
     void *blob = NULL;
     size_t size = 0;
-    ho_status rc = ho_pool_settle(pool, &err);
+    ho_status rc = ho_pool_settle(pool, trial, &err);
     rc = rc == HO_OK ? ho_pool_checkpoint(pool, trial, attempt, c->replay, &blob, &size, &err) : rc;
     if (rc == HO_OK) {
         rc = ho_report_file(link, HO_CHUNK_CHECKPOINT, trial, attempt, "checkpoint", blob, size,
@@ -158,11 +159,13 @@ void ho_checkpoints_send_due(ho_checkpoints *c, ho_pool *pool, ho_link *link)
     if (ho_link_saving(link)) {
         return; /* a slow line: the next ones would pile up behind those that wait for it */
     }
-    for (int i = 0; i < c->saved_count; i++) {
-        if (c->saved[i].due) {
-            c->saved[i].due = false;
+    for (int i = 0; i < c->saved_count && !any; i++) {
+        struct saved *saved = &c->saved[(c->turn + i) % c->saved_count];
+        if (saved->due) {
+            saved->due = false;
             any = true;
-            ho_checkpoints_send(c, pool, link, c->saved[i].trial, c->saved[i].attempt);
+            c->turn = (c->turn + i + 1) % c->saved_count;
+            ho_checkpoints_send(c, pool, link, saved->trial, saved->attempt);
         }
     }
     if (any || c->saved_count > TRIALS_MAX) {
@@ -175,7 +178,7 @@ void ho_checkpoints_send_all(ho_checkpoints *c, ho_pool *pool, ho_link *link)
     ho_err err = {0};
     const ho_trial_run **run = calloc(TRIALS_MAX, sizeof *run);
     ho_status rc =
-        ho_pool_settle(pool, &err); /* trials end here, not while they are gone through */
+        ho_pool_settle(pool, -1, &err); /* trials end here, not while they are gone through */
     int n = run && rc == HO_OK ? ho_pool_trials(pool, run, TRIALS_MAX) : 0;
     for (int i = 0; i < n; i++) {
         if (run[i]->started_ns != 0) {

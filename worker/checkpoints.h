@@ -20,8 +20,8 @@ void ho_checkpoints_destroy(ho_checkpoints **checkpoints);
 
 /* A trial has passed an epoch (called inside ho_pool_step: nothing is saved yet). */
 void ho_checkpoints_note(ho_checkpoints *checkpoints, const ho_trial_run *run, int epoch);
-/* Saves and sends those that are due, when the line is done with the ones before; call between two
- * steps. */
+/* Saves and sends one that is due, in turns, or none while the line is slow; call between two
+ * steps, so that a device gets its next epochs before the next is saved. */
 void ho_checkpoints_send_due(ho_checkpoints *checkpoints, ho_pool *pool, ho_link *link);
 /* Saves and sends one trial, if it has started. */
 void ho_checkpoints_send(const ho_checkpoints *checkpoints, ho_pool *pool, ho_link *link,

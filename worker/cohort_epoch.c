@@ -424,15 +424,34 @@ ho_status ho_pool_run(ho_pool *pool, bool *worked, ho_err *err)
     return rc;
 }
 
-ho_status ho_pool_run_out(ho_pool *pool, ho_err *err)
+static bool is_of(const ho_score *score, const ho_trial_run *run)
 {
+    for (int i = 0; i < score->n; i++) {
+        if (score->ref[i].run == run) {
+            return true;
+        }
+    }
+    return false;
+}
+
+ho_status ho_pool_run_out(ho_pool *pool, const struct entry *entry, ho_err *err)
+{
+    const struct cohort *cohort = entry ? entry->cohort : NULL;
+    const ho_trial_run *run = entry ? entry->run : NULL; /* entries move when one leaves */
     ho_status rc = HO_OK;
     for (int i = 0; i < pool->cohorts; i++) {
-        while (pool->cohort[i]->launched > 0 && rc != HO_EGPU) {
+        while ((!run || pool->cohort[i] == cohort) && pool->cohort[i]->launched > 0 &&
+               rc != HO_EGPU) {
             rc = collect(pool, pool->cohort[i], err);
         }
     }
-    rc = rc == HO_EGPU ? rc : collect_scores(pool, err);
-    emit(pool, true);
+    for (int i = 0; rc != HO_EGPU && i < pool->scores;) {
+        if (!run || is_of(pool->score[i], run)) {
+            rc = collect_score(pool, i, err);
+        } else {
+            i++;
+        }
+    }
+    emit(pool, !run);
     return rc;
 }

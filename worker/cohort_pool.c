@@ -506,9 +506,13 @@ ho_status ho_pool_step(ho_pool *pool, bool *worked, ho_err *err)
     return rc == HO_EGPU ? rc : HO_OK;
 }
 
-ho_status ho_pool_settle(ho_pool *pool, ho_err *err)
+ho_status ho_pool_settle(ho_pool *pool, int64_t trial, ho_err *err)
 {
-    ho_status rc = ho_pool_run_out(pool, err);
+    const struct entry *entry = trial >= 0 ? entry_numbered(pool, trial) : NULL;
+    if (trial >= 0 && !entry) {
+        return HO_OK;
+    }
+    ho_status rc = ho_pool_run_out(pool, entry, err);
     sweep_failed(pool);
     return rc == HO_EGPU ? rc : HO_OK;
 }

@@ -99,9 +99,9 @@ bool ho_pool_drop(ho_pool *pool, int64_t number, int32_t attempt);
  * depends on time, so a population does without. */
 ho_status ho_pool_step(ho_pool *pool, bool *worked, ho_err *err);
 
-/* Ends and tells what is under way, so that every trial stands where its last row says. HO_EGPU as
- * above. */
-ho_status ho_pool_settle(ho_pool *pool, ho_err *err);
+/* Ends and tells what is under way, so that every trial, or `trial` alone (-1: all), stands where
+ * its last row says; other cohorts than that trial's train on. HO_EGPU as above. */
+ho_status ho_pool_settle(ho_pool *pool, int64_t trial, ho_err *err);
 
 /* Where the time went since the pool was made, in nanoseconds of this thread but for device_ns. */
 typedef struct ho_pool_times {

@@ -85,8 +85,8 @@ void ho_pool_remove_cohort(ho_pool *pool, int i);
 
 /* Launches, collects, scores and tells; see ho_pool_step. HO_EGPU: every trial has failed. */
 ho_status ho_pool_run(ho_pool *pool, bool *worked, ho_err *err);
-/* The same until nothing is under way. */
-ho_status ho_pool_run_out(ho_pool *pool, ho_err *err);
+/* The same until nothing is under way of this entry, or with NULL of any. */
+ho_status ho_pool_run_out(ho_pool *pool, const struct entry *entry, ho_err *err);
 
 /* After every epoch of a cohort with so many lanes. */
 void ho_pool_measure_width(ho_pool *pool, int lanes);

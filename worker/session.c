@@ -337,7 +337,7 @@ static void say_bye(ho_session *session, const char *reason, bool save)
     ho_session_hand_back_orders(session, reason);
     ho_session_hand_back_commands(session, reason, true);
     if (session->pool && save) {
-        (void)ho_pool_settle(session->pool, &err);
+        (void)ho_pool_settle(session->pool, -1, &err);
     }
     int n = session->pool ? ho_pool_trials(session->pool, run, TRIALS_MAX) : 0;
     if (n > 0 && save) {

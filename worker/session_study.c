@@ -239,7 +239,7 @@ void ho_session_take_pause(ho_session *session, const ho_message *m)
     size_t size = 0;
     ho_status rc = HO_ENOTFOUND; /* nothing to save: not started, or a command */
     if (session->pool) {
-        (void)ho_pool_settle(session->pool, &err);
+        (void)ho_pool_settle(session->pool, m->trial, &err);
         rc = ho_pool_pause(session->pool, m->trial, m->attempt, m->pause.epoch, &blob, &size, &err);
     }
     if (rc == HO_OK) {

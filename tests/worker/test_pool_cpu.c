@@ -285,7 +285,7 @@ static void a_resumed_trial_goes_on_bit_for_bit(void **state)
     for (int i = 0; i < 3; i++) {
         CHECK_OK(ho_pool_step(pool, &worked, &err), &err);
     }
-    CHECK_OK(ho_pool_settle(pool, &err), &err);
+    CHECK_OK(ho_pool_settle(pool, -1, &err), &err);
     CHECK_OK(ho_pool_checkpoint(pool, 1, 1, true, &blob, &size, &err), &err);
     teardown(NULL);
     open_pool(6);
@@ -315,7 +315,7 @@ static void a_paused_trial_goes_on_elsewhere_bit_for_bit(void **state)
         for (int i = 0; i < 4; i++) {
             CHECK_OK(ho_pool_step(pool, &worked, &err), &err);
         }
-        CHECK_OK(ho_pool_settle(pool, &err), &err);
+        CHECK_OK(ho_pool_settle(pool, -1, &err), &err);
         heard = (size_t)(strstr(said, "epoch 3 ") - said);
         if (replay) {
             CHECK_OK(ho_pool_pause(pool, 1, 1, 2, &blob, &size, &err), &err);

@@ -198,7 +198,7 @@ static void a_checkpoint_needs_what_is_under_way_to_have_ended(void **state)
         if (steps == 1) {
             CHECK_STATUS(ho_pool_checkpoint(pool, 5, 1, true, &blob, &size, &err), HO_EAGAIN);
         }
-        CHECK_OK(ho_pool_settle(pool, &err), &err);
+        CHECK_OK(ho_pool_settle(pool, -1, &err), &err);
         assert_int_equal(script.jobs, 0);
         if (events > 0 && event[events - 1].kind == 'r') { /* it had come to its end */
             assert_true(steps > 10);
@@ -217,6 +217,31 @@ static void a_checkpoint_needs_what_is_under_way_to_have_ended(void **state)
         assert_int_equal(events_of(5, now), n);
         assert_memory_equal(now, calm, (size_t)n * sizeof *now);
     }
+}
+
+static void settling_one_trial_leaves_other_cohorts_under_way(void **state)
+{
+    (void)state;
+    ho_err err = {0};
+    void *blob = NULL;
+    size_t size = 0;
+    open_gpu_pool(8, 50);
+    add(1, (struct shape){.folds = 2, .seeds = 1, .epochs = 9, .hidden = 32});
+    add(2, (struct shape){.folds = 2, .seeds = 1, .epochs = 9, .hidden = 64});
+    for (int i = 0; i < 8; i++) { /* both have scores that are not ready */
+        assert_true(step());
+    }
+    int jobs = script.jobs;
+    assert_true(jobs >= 2);
+    CHECK_OK(ho_pool_settle(pool, 1, &err), &err);
+    assert_int_equal(script.jobs, jobs / 2);
+    CHECK_OK(ho_pool_checkpoint(pool, 1, 1, true, &blob, &size, &err), &err);
+    free(blob);
+    blob = NULL;
+    CHECK_STATUS(ho_pool_checkpoint(pool, 2, 1, true, &blob, &size, &err), HO_EAGAIN);
+    CHECK_OK(ho_pool_settle(pool, 3, &err), &err); /* no such trial: nothing to wait for */
+    run_all();
+    assert_int_equal(count('e', 1) + count('e', 2), 18);
 }
 
 static void windows_that_do_not_fit_side_by_side_are_scored_in_turn(void **state)
@@ -357,6 +382,7 @@ int main(void)
         T(a_trial_pruned_while_an_epoch_runs_leaves_at_its_end),
         T(a_diverged_lane_is_seen_behind_the_epoch_launched_ahead),
         T(a_checkpoint_needs_what_is_under_way_to_have_ended),
+        T(settling_one_trial_leaves_other_cohorts_under_way),
         T(windows_that_do_not_fit_side_by_side_are_scored_in_turn),
         T(a_device_lost_while_windows_are_scored_fails_every_trial),
         T(lanes_of_one_shape_on_a_gpu_live_in_two_cohorts),
