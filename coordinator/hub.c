@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "coordinator/offences.h"
 #include "study/log.h"
 
 enum {
@@ -33,7 +34,8 @@ struct ho_hub {
     char listening[256];
     char keys[4096]; /* folder; empty: no CURVE */
     zsock_t *local, *remote, *zap;
-    bool remote_first; /* whose turn it is */
+    bool remote_first;    /* whose turn it is */
+    ho_offences refusals; /* of keys, for the log */
 };
 
 bool ho_peer_same(const ho_peer *a, const ho_peer *b)
@@ -303,9 +305,10 @@ void ho_hub_authenticate(ho_hub *hub)
             (void)zmq_z85_encode(key, zframe_data(client), 32);
             allowed = is_allowed(hub, key);
         }
-        if (!allowed) {
-            ho_log(HO_LOG_WARN, "hub", "refused: unknown key=%s address=%s", key,
-                   address ? address : "?");
+        int64_t unlogged = 0;
+        if (!allowed && ho_offences_may_log(&hub->refusals, zclock_mono() * 1000000, &unlogged)) {
+            ho_log(HO_LOG_WARN, "hub", "refused: unknown key=%s address=%s unlogged=%lld", key,
+                   address ? address : "?", (long long)unlogged);
         }
         (void)zstr_sendx(hub->zap, "1.0", sequence ? sequence : "", allowed ? "200" : "400",
                          allowed ? "OK" : "this key is not allowed", allowed ? key : "", "", NULL);

@@ -43,6 +43,23 @@ void ho_server_drop(ho_server *s, ho_client *client, ho_cause cause, const char 
     client->gone = true;
 }
 
+static void log_offence(ho_server *s, const ho_client *client, const ho_peer *from,
+                        const char *reason, int64_t now_ns)
+{
+    int64_t unlogged = 0;
+    if (!ho_offences_may_log(&s->offences, now_ns, &unlogged)) {
+        return;
+    }
+    char more[64] = "";
+    if (unlogged > 0) {
+        (void)snprintf(more, sizeof more, " (%lld more before it)", (long long)unlogged);
+    }
+    ho_log(HO_LOG_WARN, "server", "bad message peer=%s address=%s offence=%d: %s%s%s",
+           ho_server_client_name(client), from->address[0] ? from->address : "local",
+           client->offences, reason,
+           client->offences >= HO_OFFENCES_MAX ? "; refused from now on" : "", more);
+}
+
 void ho_server_offence(ho_server *s, const ho_peer *from, const char *reason, int64_t now_ns)
 {
     ho_client *client = ho_server_client(s, from);
@@ -52,15 +69,16 @@ void ho_server_offence(ho_server *s, const ho_peer *from, const char *reason, in
     if (client->refused) {
         return;
     }
+    if (client->offences == 0 && ho_offences_known(&s->offences, from->address, now_ns)) {
+        client->offences = HO_OFFENCES_MAX - 1; /* it was refused on another connection */
+    }
     client->offences++;
-    ho_log(HO_LOG_WARN, "server", "bad message peer=%s address=%s offence=%d: %s",
-           ho_server_client_name(client), from->address[0] ? from->address : "local",
-           client->offences, reason);
+    log_offence(s, client, from, reason, now_ns);
     if (client->worker < 0 || client->offences >= HO_OFFENCES_MAX) {
         refuse(s, client, reason);
     }
     if (client->offences >= HO_OFFENCES_MAX) {
-        ho_log(HO_LOG_WARN, "server", "refused from now on peer=%s", ho_server_client_name(client));
+        ho_offences_refuse(&s->offences, from->address, now_ns);
         if (client->worker >= 0) {
             ho_dispatch_leave(s->dispatch, client->worker, HO_CAUSE_LOST,
                               "refused: it sent nonsense", now_ns);
@@ -398,7 +416,12 @@ void ho_server_handle(ho_server *s, const ho_peer *from, ho_message *m, int64_t 
     ho_client *client = ho_server_client(s, from);
 
     if (!client && !(client = ho_server_add_client(s, from, now_ns))) {
-        ho_log(HO_LOG_WARN, "server", "too many connections without a hello: message dropped");
+        int64_t unlogged = 0;
+        if (ho_offences_may_log(&s->offences, now_ns, &unlogged)) {
+            ho_log(HO_LOG_WARN, "server",
+                   "too many connections without a hello: message dropped unlogged=%lld",
+                   (long long)unlogged);
+        }
         goto out;
     }
     if (client->refused) {

@@ -4,6 +4,7 @@
 #define HO_COORDINATOR_SERVER_INTERNAL_H
 
 #include "coordinator/artifacts.h"
+#include "coordinator/offences.h"
 #include "coordinator/rounds.h"
 #include "coordinator/server.h"
 #include "study/flow.h"
@@ -58,6 +59,7 @@ typedef struct ho_client {
 
 struct ho_server {
     ho_server_options options;
+    ho_offences offences; /* of peers, over all connections */
     ho_dispatch *dispatch;
     ho_local *local;
     ho_artifacts *artifacts;
