@@ -16,6 +16,7 @@ LONG = os.environ.get("HO_LONG") == "1"
 KILLS = 100 if LONG else 6
 TRIALS = 200 if LONG else 30
 EPOCHS = 120 if LONG else 6  # long enough for all kills to find a running study
+QUICK = "HYPEROPT_TEST_QUICK" in os.environ  # where a sanitizer makes each epoch slow
 
 
 class Faults(harness.SystemTest):
@@ -116,7 +117,7 @@ class Faults(harness.SystemTest):
         self.assertEveryTrialEndedOnce(10)
 
     def test_a_worker_that_gets_sigterm_hands_back_and_exits_cleanly(self):
-        self.write(study_text(trials=8, epochs=300))
+        self.write(study_text(trials=8, epochs=100 if QUICK else 300))
         run = self.start("run", "t.toml", "--workers", 2)
         self.until(lambda: self.one("SELECT count(*) FROM report") >= 1, "a report", run)
         victim = self.children(run)[0]
@@ -127,7 +128,7 @@ class Faults(harness.SystemTest):
         self.assertEqual(self.one("SELECT count(*) FROM trial WHERE fail_class IS NOT NULL"), 0)
 
     def test_a_handed_back_trial_goes_on_from_its_checkpoint_to_the_same_bits(self):
-        self.write(study_text(trials=2, epochs=60, more="[checkpoint]\nreplay = true",
+        self.write(study_text(trials=2, epochs=24 if QUICK else 60, more="[checkpoint]\nreplay = true",
                               study="deterministic = true\nparallel = 1").replace("episodes = 4", "episodes = 64"))
         self.hyperopt("run", "t.toml", "--database", "calm.db")
         run = self.start("run", "t.toml", "--log-level", "info")
@@ -142,8 +143,9 @@ class Faults(harness.SystemTest):
 
     # a lost worker costs what came after the last checkpoint, which is taken at a stated interval
     def test_a_killed_workers_trial_goes_on_from_its_periodic_checkpoint(self):
-        self.write(study_text(trials=1, epochs=200, attempts=9, study="deterministic = true\nparallel = 1",
-                              more='[checkpoint]\nreplay = true\nevery = 20\ninterval = "0s"').replace(
+        epochs, every = (60, 6) if QUICK else (200, 20)
+        self.write(study_text(trials=1, epochs=epochs, attempts=9, study="deterministic = true\nparallel = 1",
+                              more=f'[checkpoint]\nreplay = true\nevery = {every}\ninterval = "0s"').replace(
                                   "episodes = 4", "episodes = 64"))
         self.assertIn("checkpoints of a running trial every 0.0 s", self.hyperopt("check", "t.toml").stdout)
         self.hyperopt("run", "t.toml", "--database", "calm.db")
