@@ -67,18 +67,20 @@ static ho_status find_files(ho_setup *s, ho_err *err)
 static ho_status load_market(ho_setup *s, ho_err *err)
 {
     ho_features features = {0};
-    const char **path = (const char **)calloc((size_t)s->file_count + 1, sizeof *path);
+    const char **path = (const char **)calloc(2 * ((size_t)s->file_count + 1), sizeof *path);
     ho_fold_spec spec = ho_study_fold_spec(s->study);
     ho_status rc = HO_OK;
 
     if (!path) {
         return ho_err_set(err, HO_ENOMEM, "out of memory");
     }
+    const char **sha256 = path + s->file_count + 1;
     for (int i = 0; i < s->file_count; i++) {
         path[i] = s->file[i].path;
+        sha256[i] = s->file[i].sha256;
     }
-    if ((rc = ho_study_bars_load(s->study->settings, path, s->file_count, &s->bars, &s->report,
-                                 err)) != HO_OK ||
+    if ((rc = ho_study_bars_cached(s->study->settings, path, sha256, s->file_count, &s->bars,
+                                   &s->report, err)) != HO_OK ||
         (rc = ho_study_features(s->study->settings, &s->bars, &features, err)) != HO_OK) {
         goto out;
     }

@@ -18,9 +18,10 @@
 
 #include <sodium.h>
 
+#include "market/cache_file.h"
 #include "study/log.h"
 
-enum { PAGE = 4096, PATH_SIZE = 4096, DATA_DIGITS = 16, FORMAT = 1 };
+enum { PAGE = 4096, PATH_SIZE = 4096, DATA_DIGITS = 16, FORMAT = 2 };
 
 static const uint64_t MAGIC = 0x31544145464f48ULL; /* "HOFEAT1" */
 
@@ -31,36 +32,9 @@ typedef struct header {
     uint64_t header_sum; /* of all before it */
 } header;
 
-/* ---- checksum -------------------------------------------------------------------------------- */
-
-/* Fletcher sums in eight lanes of 64 bits: at memory speed, and any change of one word or order
- * of words shows. Not against forgery; the key is. */
-static uint64_t checksum(const void *bytes, size_t size)
-{
-    enum { LANES = 8 };
-    uint64_t a[LANES] = {0}, b[LANES] = {0}, word[LANES], sum = size;
-    const unsigned char *p = bytes;
-    for (; size >= sizeof word; size -= sizeof word, p += sizeof word) {
-        memcpy(word, p, sizeof word);
-        for (int i = 0; i < LANES; ++i) {
-            a[i] += word[i];
-            b[i] += a[i];
-        }
-    }
-    memset(word, 0, sizeof word);
-    memcpy(word, p, size);
-    for (int i = 0; i < LANES; ++i) {
-        a[i] += word[i];
-        b[i] += a[i];
-        sum = sum * 0x9e3779b97f4a7c15ULL + a[i];
-        sum = sum * 0x9e3779b97f4a7c15ULL + b[i];
-    }
-    return sum;
-}
-
 static uint64_t header_sum(const header *h)
 {
-    return checksum(h, offsetof(header, header_sum));
+    return ho_cache_checksum(h, offsetof(header, header_sum));
 }
 
 /* ---- key ------------------------------------------------------------------------------------- */
@@ -85,13 +59,14 @@ static ho_status make_key(const ho_bars *bars, const ho_feature_options *options
         bars->has_volume, options->extra_delay, options->long_window, bars->extra_count};
     size_t T = (size_t)bars->count;
     uint64_t sum[] = {
-        checksum(bars->open_ns, T * sizeof *bars->open_ns),
-        checksum(bars->ohlcv, T * HO_BAR_COLUMNS * sizeof *bars->ohlcv),
-        checksum(bars->session, T * sizeof *bars->session),
-        bars->roll_jump ? checksum(bars->roll_jump, T * sizeof *bars->roll_jump) : 0,
-        bars->split ? checksum(bars->split, T) : 0,
-        bars->extra ? checksum(bars->extra, T * (size_t)bars->extra_count * sizeof *bars->extra)
-                    : 0};
+        ho_cache_checksum(bars->open_ns, T * sizeof *bars->open_ns),
+        ho_cache_checksum(bars->ohlcv, T * HO_BAR_COLUMNS * sizeof *bars->ohlcv),
+        ho_cache_checksum(bars->session, T * sizeof *bars->session),
+        bars->roll_jump ? ho_cache_checksum(bars->roll_jump, T * sizeof *bars->roll_jump) : 0,
+        bars->split ? ho_cache_checksum(bars->split, T) : 0,
+        bars->extra
+            ? ho_cache_checksum(bars->extra, T * (size_t)bars->extra_count * sizeof *bars->extra)
+            : 0};
     (void)crypto_hash_sha256_init(&state);
     put(&state, number, sizeof number);
     put(&state, sum, sizeof sum);
@@ -130,23 +105,6 @@ bool ho_cache_folder(char *out, size_t size)
         return false;
     }
     return true;
-}
-
-/* mkdir -p; true if the folder is there. */
-static bool make_folder(const char *path)
-{
-    char part[PATH_SIZE];
-    struct stat status;
-    (void)snprintf(part, sizeof part, "%s", path);
-    for (char *p = part + 1; *p; ++p) {
-        if (*p == '/') {
-            *p = '\0';
-            (void)mkdir(part, 0755);
-            *p = '/';
-        }
-    }
-    (void)mkdir(part, 0755);
-    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
 static bool file_path(const char *folder, const ho_bars *bars, const char *key, char *out)
@@ -235,8 +193,8 @@ static bool read_file(const char *path, const char *key, const ho_bars *bars, ho
     out->F = (int)F;
     out->warmup = (int64_t)h->warmup;
     out->values = (float *)((char *)out->map + h->tensor_offset);
-    if (checksum(side, side_size(h)) != h->side_sum ||
-        checksum(out->values, T * F * sizeof(float)) != h->tensor_sum) {
+    if (ho_cache_checksum(side, side_size(h)) != h->side_sum ||
+        ho_cache_checksum(out->values, T * F * sizeof(float)) != h->tensor_sum) {
         fault = "bad checksum";
         goto out;
     }
@@ -261,23 +219,6 @@ out:
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-static bool write_all(int fd, const void *bytes, size_t size)
-{
-    const char *p = bytes;
-    while (size > 0) {
-        ssize_t n = write(fd, p, size < (1U << 30) ? size : (1U << 30));
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n <= 0) {
-            return false;
-        }
-        p += n;
-        size -= (size_t)n;
-    }
-    return true;
-}
-
 static bool write_file(const char *folder, const char *path, const char *key, const ho_features *f)
 {
     char part[PATH_SIZE + 16], *side = NULL;
@@ -299,7 +240,7 @@ static bool write_file(const char *folder, const char *path, const char *key, co
     size_t pages = (side_size(h) + PAGE - 1) / PAGE;
     h->tensor_offset = PAGE * (pages + 1);
     (void)snprintf(part, sizeof part, "%s.XXXXXX", path);
-    int fd = make_folder(folder) ? mkostemp(part, O_CLOEXEC) : -1;
+    int fd = ho_cache_make_folder(folder) ? mkostemp(part, O_CLOEXEC) : -1;
     if (fd < 0 || !(side = calloc(pages, PAGE))) {
         goto out;
     }
@@ -307,12 +248,12 @@ static bool write_file(const char *folder, const char *path, const char *key, co
     if (f->split) {
         memcpy(side + F * sizeof *f->name, f->split, T);
     }
-    h->side_sum = checksum(side, side_size(h));
-    h->tensor_sum = checksum(f->values, T * F * sizeof(float));
+    h->side_sum = ho_cache_checksum(side, side_size(h));
+    h->tensor_sum = ho_cache_checksum(f->values, T * F * sizeof(float));
     h->header_sum = header_sum(h);
     /* not synced: a second of a disk for 184 MB that a reader's checksum makes good */
-    ok = write_all(fd, &first, PAGE) && write_all(fd, side, pages * PAGE) &&
-         write_all(fd, f->values, T * F * sizeof(float)) && fchmod(fd, 0644) == 0 &&
+    ok = ho_cache_write(fd, &first, PAGE) && ho_cache_write(fd, side, pages * PAGE) &&
+         ho_cache_write(fd, f->values, T * F * sizeof(float)) && fchmod(fd, 0644) == 0 &&
          rename(part, path) == 0;
 out:
     if (!ok) {

@@ -75,9 +75,7 @@ bool ho_data_report_has_warnings(const ho_data_report *report)
 
 /* ---- settings -------------------------------------------------------------------------------- */
 
-/* Hash of what shapes the bars beside the files' bytes. The struct is zeroed by its defaults, so
- * strings have no rubbish behind their end once they are copied. */
-static void hash_settings(const ho_data_options *o, char hex[65])
+void ho_data_options_hash(const ho_data_options *o, char hex[65])
 {
     unsigned char hash[crypto_hash_sha256_BYTES];
     char text[2048];
@@ -362,7 +360,7 @@ ho_status ho_bars_load(const ho_data_options *options, ho_bars *out, ho_data_rep
                        "\"UTC\", or the zone they are in");
     }
     (void)snprintf(out->timezone, sizeof out->timezone, "%s", session_name);
-    hash_settings(options, out->settings);
+    ho_data_options_hash(options, out->settings);
     if ((rc = ho_calendar_find(options, session_zone, out->open_ns, out->count, out->interval_ns,
                                &calendar, err)) != HO_OK) {
         goto out;

@@ -121,6 +121,10 @@ typedef struct ho_data_options {
 /* Every field at its default; no path. */
 void ho_data_options_defaults(ho_data_options *options);
 
+/* Hash of what shapes the bars beside the files' bytes: of the settings and of the reader's
+ * version. sodium_init before. */
+void ho_data_options_hash(const ho_data_options *options, char hex[65]);
+
 /* Kinds of finding: id, name, text, 1 if it is a warning (0: normal in good data). */
 #define HO_DIRT_MAP(X)                                                                             \
     X(DUPLICATE, "duplicate_rows", "rows repeated exactly", 1)                                     \

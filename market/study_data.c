@@ -4,6 +4,13 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include <sodium.h>
+
+#include "market/bars_cache.h"
+#include "study/log.h"
+#include "study/sha256.h"
 
 /* The items of a list key; *out points into settings and is the caller's to free. */
 static ho_status list_of(const ho_settings *s, ho_key key, const char ***out, int *count,
@@ -19,6 +26,8 @@ static ho_status list_of(const ho_settings *s, ho_key key, const char ***out, in
     }
     return HO_OK;
 }
+
+enum { FOLDER_SIZE = 4096 };
 
 #define COPY(field, key) snprintf(o->field, sizeof o->field, "%s", ho_settings_str(s, key))
 
@@ -93,32 +102,86 @@ static ho_status fixed_funding(const ho_settings *s, ho_bars *bars, ho_err *err)
     return HO_OK;
 }
 
+/* The loader's options; the lists are the caller's to free. */
+typedef struct bar_options {
+    ho_data_options data;
+    const char **extra, **rolls;
+} bar_options;
+
+static ho_status bar_options_of(const ho_settings *s, bar_options *o, ho_err *err)
+{
+    *o = (bar_options){0};
+    ho_data_options_defaults(&o->data);
+    scalars(s, &o->data);
+    ho_status rc = list_of(s, HO_KEY_FEATURES_EXTRA, &o->extra, &o->data.extra_count, err);
+    rc = rc == HO_OK ? list_of(s, HO_KEY_DATA_ROLLS, &o->rolls, &o->data.roll_count, err) : rc;
+    o->data.extra = o->extra;
+    o->data.rolls = o->rolls;
+    return rc;
+}
+
+static void bar_options_free(bar_options *o)
+{
+    free(o->rolls);
+    free(o->extra);
+}
+
 ho_status ho_study_bars_load(const ho_settings *s, const char *const *path, int path_count,
                              ho_bars *out, ho_data_report *report, ho_err *err)
 {
-    ho_data_options o;
-    const char **extra = NULL, **rolls = NULL;
-    int extra_count = 0, roll_count = 0;
-    ho_data_options_defaults(&o);
-    scalars(s, &o);
-    ho_status rc = list_of(s, HO_KEY_FEATURES_EXTRA, &extra, &extra_count, err);
+    bar_options o;
+    ho_status rc = bar_options_of(s, &o, err);
     if (rc == HO_OK) {
-        rc = list_of(s, HO_KEY_DATA_ROLLS, &rolls, &roll_count, err);
-    }
-    if (rc == HO_OK) {
-        o.path = path;
-        o.path_count = path_count;
-        o.extra = extra;
-        o.extra_count = extra_count;
-        o.rolls = rolls;
-        o.roll_count = roll_count;
-        rc = ho_bars_load(&o, out, report, err);
+        o.data.path = path;
+        o.data.path_count = path_count;
+        rc = ho_bars_load(&o.data, out, report, err);
     }
     if (rc == HO_OK && (rc = fixed_funding(s, out, err)) != HO_OK) {
         ho_bars_free(out);
     }
-    free(rolls);
-    free(extra);
+    bar_options_free(&o);
+    return rc;
+}
+
+/* Of bars: the file, what shaped them, and the funding that is added. */
+static ho_status bars_key(const ho_settings *s, const char *sha256, char key[65], ho_err *err)
+{
+    char text[256], shape[65];
+    bar_options o;
+    ho_status rc = bar_options_of(s, &o, err);
+    if (rc == HO_OK && sodium_init() < 0) {
+        rc = ho_err_set(err, HO_EIO, "libsodium does not start");
+    }
+    if (rc == HO_OK) {
+        ho_data_options_hash(&o.data, shape);
+        int n = snprintf(text, sizeof text, "%s|%s|%s|%.17g", HYPEROPT_VERSION, sha256, shape,
+                         ho_settings_f64(s, HO_KEY_INSTRUMENT_FUNDING_BPS_PER_DAY));
+        ho_sha256_bytes(text, (size_t)n, key);
+    }
+    bar_options_free(&o);
+    return rc;
+}
+
+ho_status ho_study_bars_cached(const ho_settings *s, const char *const *path,
+                               const char *const *sha256, int path_count, ho_bars *out,
+                               ho_data_report *report, ho_err *err)
+{
+    char folder[FOLDER_SIZE], key[65];
+    if (path_count != 1 || !ho_cache_folder(folder, sizeof folder)) {
+        return ho_study_bars_load(s, path, path_count, out, report, err);
+    }
+    ho_status rc = bars_key(s, sha256[0], key, err);
+    if (rc == HO_OK && !report && ho_bars_cache_get(folder, key, out)) {
+        ho_log(HO_LOG_INFO, "bars", "cache hit bars=%lld", (long long)out->count);
+        return HO_OK;
+    }
+    if (rc != HO_OK) {
+        return rc;
+    }
+    rc = ho_study_bars_load(s, path, path_count, out, report, err);
+    if (rc == HO_OK && strcmp(out->sha256, sha256[0]) == 0) { /* else it changed meanwhile */
+        ho_bars_cache_put(folder, key, out);
+    }
     return rc;
 }
 

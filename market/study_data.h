@@ -19,6 +19,12 @@ extern "C" {
 ho_status ho_study_bars_load(const ho_settings *settings, const char *const *path, int path_count,
                              ho_bars *out, ho_data_report *report, ho_err *err);
 
+/* The same of files whose sha256 [path_count] is known, by the user's cache of bars: taken from
+ * there when no report is wanted, else put there. One file only; several are read. */
+ho_status ho_study_bars_cached(const ho_settings *settings, const char *const *path,
+                               const char *const *sha256, int path_count, ho_bars *out,
+                               ho_data_report *report, ho_err *err);
+
 /* The instrument's facts: what the study file says, else what the data say (DBN definitions), else
  * the setting's default. */
 double ho_study_tick_size(const ho_settings *settings, const ho_bars *bars);

@@ -143,15 +143,18 @@ static ho_status load_market(ho_loaded_study *loaded, ho_backend *backend, ho_er
 
 ho_status ho_loaded_study_open(ho_loaded_study *loaded, ho_backend *backend, ho_err *err)
 {
-    const char **path = calloc((size_t)loaded->file_count + 1, sizeof *path);
+    const char **path = calloc(2 * ((size_t)loaded->file_count + 1), sizeof *path);
     if (!path) {
         return ho_err_set(err, HO_ENOMEM, "out of memory for the study");
     }
+    const char **sha256 = path + loaded->file_count + 1;
     for (int i = 0; i < loaded->file_count; i++) {
         path[i] = loaded->path[i];
+        sha256[i] = loaded->file[i].sha256;
     }
     const ho_settings *settings = loaded->study->settings;
-    ho_status rc = ho_study_bars_load(settings, path, loaded->file_count, &loaded->bars, NULL, err);
+    ho_status rc =
+        ho_study_bars_cached(settings, path, sha256, loaded->file_count, &loaded->bars, NULL, err);
     free(path);
     if (rc == HO_OK) {
         rc = ho_study_features(settings, &loaded->bars, &loaded->features, err);
