@@ -34,12 +34,11 @@ part() {
 
 [ -s "$out/bench_gpu.json" ] && [ "${REUSE:-0}" = 1 ] ||
     part bench_gpu 0 "$build/bin/bench_gpu" "$out/bench_gpu.json"
-# JAX half of the time, most of it compiling; its allocator would otherwise take the device
-XLA_PYTHON_CLIENT_PREALLOCATE=false part jax $((limit / 2)) "$python" "$peers/jax_reference.py" \
-    --compile-seconds $((limit * 3 / 10)) --seconds 2 --json "$out/jax.json"
-part torch $((limit * 3 / 10)) "$python" "$peers/torch_gpu.py" --seconds $((limit / 75)) \
-    --json "$out/torch.json"
-part optuna $((limit / 5)) "$python" "$peers/optuna_torch.py" --seconds $((limit / 10)) \
+# JAX most of the time, which it takes to compile; its allocator would otherwise take the device
+XLA_PYTHON_CLIENT_PREALLOCATE=false part jax $((limit * 3 / 5)) "$python" \
+    "$peers/jax_reference.py" --compile-seconds $((limit / 2)) --seconds 1 --json "$out/jax.json"
+part torch $((limit / 5)) "$python" "$peers/torch_gpu.py" --seconds 1 --json "$out/torch.json"
+part optuna $((limit / 5)) "$python" "$peers/optuna_torch.py" --seconds $((limit / 13)) \
     --json "$out/optuna.json"
 "$python" "$peers/ratios.py" "$out/ratios.json" "$out/bench_gpu.json" "$out/jax.json" \
     "$out/torch.json" "$out/optuna.json" ${STUDY:+"$STUDY"}

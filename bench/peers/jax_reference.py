@@ -11,9 +11,9 @@ collect: 128 episodes x 500 steps a lane: online network, epsilon-greedy, the st
   stored. learn: 341 double-DQN updates of 1,024 rows, Huber, clip, Adam, soft target, uniform
   replay of 204,800. backtest: 8 windows a lane, greedy, Sharpe ratio and drawdown at its end; timed
   over --bars bars a window and stated for 100,000 (the loop is linear in them).
-Every case (one of the three for one number of lanes) is compiled first, all side by side, and in no
-figure; then each is timed by itself for some --seconds, K = 1 first. What is not compiled in time is
-left out and said.
+The three cases of one number of lanes are compiled first, side by side and in no figure, then each
+is timed by itself for some --seconds; then comes the next K. What is not compiled in time is left
+out and said; so are the cases after it, which its compilation would disturb.
 Kept as lean as a competent user would: replay keeps bar numbers and portfolio columns and gathers
 market features when it samples. Simpler than our environment, so its times are lower bounds for
 JAX: money in float32, sizes not in lots, stop and target at fixed distances, no limit or IOC
@@ -298,7 +298,7 @@ def main():
     args.add_argument("--json", default="")
     args.add_argument("--check", action="store_true")
     args = args.parse_args()
-    tiny, begun = args.check, time.perf_counter()
+    tiny = args.check
     sizes = (8, 16, 4, 32, 256, 50) if tiny else (128, 500, 341, 1024, 204800, args.bars)
     n, steps, updates, _, size, bars = sizes
     lanes = [1, 2] if tiny else [int(x) for x in args.lanes.split(",")]
@@ -306,19 +306,8 @@ def main():
     device = jax.devices()[0]
     print("jax %s, %s" % (jax.__version__, device.device_kind), flush=True)
 
-    # all cases at once, a thread each: XLA compiles outside Python's lock; nothing is timed before
-    pool = concurrent.futures.ThreadPoolExecutor(len(CASES) * len(lanes))
-    cases = {pool.submit(compiled, name, k, sizes, market): (name, k)
-             for k in lanes for name in CASES}
-    ready, late = concurrent.futures.wait(cases, timeout=args.compile_seconds)
-    job = {cases[f]: f.result() for f in ready if not f.exception()}
-    print("compiled %d of %d cases in %.1f s (not in any figure)" % (
-        len(job), len(cases), time.perf_counter() - begun), flush=True)
-    for f in ready:
-        if f.exception():
-            print("%s K=%d: %s" % (cases[f] + (f.exception(),)), file=sys.stderr)
-    for f in late:
-        print("%s K=%d: not compiled after %g s, left out" % (cases[f] + (args.compile_seconds,)))
+    # a thread each: XLA compiles outside Python's lock
+    pool, left = concurrent.futures.ThreadPoolExecutor(len(CASES)), args.compile_seconds
 
     def show(name, k, seconds, rate, unit, compile_seconds):
         figures.append({"name": name, "lanes": k, "median_ms": seconds[0] * 1e3,
@@ -331,6 +320,14 @@ def main():
                 json.dump({"peer": "jax " + jax.__version__, "figures": figures}, f, indent=1)
 
     for k in lanes:
+        cases = {name: pool.submit(compiled, name, k, sizes, market) for name in CASES}
+        start = time.perf_counter()
+        _, late = concurrent.futures.wait(cases.values(), timeout=left)
+        left -= time.perf_counter() - start
+        if late:
+            print("K=%d and beyond: not compiled in %g s, left out" % (k, args.compile_seconds))
+            break
+        print("K=%d: compiled in %.1f s" % (k, time.perf_counter() - start), flush=True)
         made = jax.jit(jax.vmap(partial(make_lane, size)))
         box, result = [made(jax.random.split(jax.random.PRNGKey(7), k))], [jnp.zeros(1)]
 
@@ -341,9 +338,7 @@ def main():
             result[0] = jax.block_until_ready(work(market, box[0]))
 
         for name in CASES:
-            if (name, k) not in job:
-                continue
-            work, took = job[(name, k)]
+            work, took = cases[name].result()
             how = run_test if name == "backtest" else run
             seconds = timed(args.runs, args.seconds, partial(how, work))
             if name == "collect":
