@@ -90,20 +90,14 @@ static __device__ __forceinline__ void proxy_fence(void)
 
 /* ---- warpgroups, clusters ---- */
 
-/* HO_CUDA_INSTRUMENTED: nothing changes hands, since compute-sanitizer's code needs registers too
- * and waits for ever for those that were not handed over. */
 template <int REGISTERS> static __device__ __forceinline__ void registers_give(void)
 {
-#ifndef HO_CUDA_INSTRUMENTED
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(REGISTERS));
-#endif
 }
 
 template <int REGISTERS> static __device__ __forceinline__ void registers_take(void)
 {
-#ifndef HO_CUDA_INSTRUMENTED
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(REGISTERS));
-#endif
 }
 
 /* bar.sync / bar.arrive on a named barrier of `threads` threads */

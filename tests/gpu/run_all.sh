@@ -53,9 +53,28 @@ unset HYPEROPT_CUDA_POISON
 # agents that have to learn something: minutes
 [ "$fast" != 0 ] || HYPEROPT_TEST_BACKEND=cuda step gpu_test_learning "$bin/test_learning"
 
-# 2. compute-sanitizer: the market, every kernel of the portable path, then the fused ones. The
-# fused kernels spin on shared-memory barriers, which the tools slow down by orders of magnitude:
-# they get SANITIZER_LIMIT seconds (default 1800) and a run that is cut off is no failure, only said.
+# sanitize_fused NAME TOOL OPTIONS...: a few updates of the fused kernels under a tool. They spin on
+# shared-memory barriers and take the tools long: SANITIZER_LIMIT seconds (default 600), and a run
+# that is cut off is no failure, only said.
+sanitize_fused() {
+    local log=$out/sanitizer_$1.log name=$1 tool=$2 rc
+    shift 2
+    timeout -k 5 "${SANITIZER_LIMIT:-600}" compute-sanitizer --tool "$tool" "$@" --error-exitcode 99 \
+        "$bin/test_gpu_lanes" 'the_fused*' >"$log" 2>&1
+    rc=$?
+    if [ "$rc" -eq 124 ]; then
+        echo "sanitizer_$name: cut off after ${SANITIZER_LIMIT:-600} s," \
+            "$(grep -c '========= .*rror' "$log") reports so far"
+    elif [ "$rc" -ne 0 ]; then
+        echo "sanitizer_$name: FAILED ($rc), see $log"
+        failed=$((failed + 1))
+    else
+        echo "sanitizer_$name: ok"
+    fi
+}
+
+# 2. compute-sanitizer: the market, every kernel of the portable path, then the fused ones, one
+# kernel at a time. initcheck has to see what every kernel writes, so it has no filter.
 if command -v compute-sanitizer >/dev/null; then
     HYPEROPT_TEST_BACKEND=cuda step sanitizer_memcheck_fills \
         compute-sanitizer --tool memcheck --error-exitcode 99 "$bin/test_fills"
@@ -69,18 +88,13 @@ if command -v compute-sanitizer >/dev/null; then
         step "sanitizer_${tool}_fp8" compute-sanitizer --tool "$tool" --error-exitcode 99 \
             "$bin/test_gpu_fp8" 'a_short_run*'
         [ "$fast" = 0 ] || continue
-        timeout "${SANITIZER_LIMIT:-1800}" compute-sanitizer --tool "$tool" --error-exitcode 99 \
-            "$bin/test_gpu_lanes" 'a_short_run*' >"$out/sanitizer_${tool}_fused.log" 2>&1
-        rc=$?
-        if [ "$rc" -eq 124 ]; then
-            echo "sanitizer_${tool}_fused: cut off after ${SANITIZER_LIMIT:-1800} s," \
-                "$(grep -c '========= .*rror' "$out/sanitizer_${tool}_fused.log") reports so far"
-        elif [ "$rc" -ne 0 ]; then
-            echo "sanitizer_${tool}_fused: FAILED ($rc)"
-            failed=$((failed + 1))
-        else
-            echo "sanitizer_${tool}_fused: ok"
+        if [ "$tool" = initcheck ]; then
+            sanitize_fused initcheck_fused initcheck
+            continue
         fi
+        for kernel in forward_backward_split forward_backward_stream fused_gradient new_td; do
+            sanitize_fused "${tool}_$kernel" "$tool" --kernel-name "kns=$kernel"
+        done
     done
 else
     echo "compute-sanitizer: not found"
