@@ -138,7 +138,8 @@ static void close_at_end(ho_cpu_pass *p, ho_step_out *out)
         p->result->metrics.flags |= HO_FLAG_OPEN_POSITION;
     }
     p->result->ruined = out->end == HO_END_RUIN;
-    ho_env_finish(&p->lane, &p->host->view, &p->env, p->before, &p->ledger, out);
+    const ho_quote last = ho_market_quote(&p->host->view, p->lane.sigma, p->env.t - 1);
+    ho_env_finish(&p->lane, &last, &p->env, p->before, &p->ledger, NULL, out);
 }
 
 ho_status ho_cpu_pass_step(ho_cpu_pass *p, const ho_order *order, int32_t action)

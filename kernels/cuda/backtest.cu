@@ -92,10 +92,12 @@ static int same_network(const ho_backtest_request *a, const ho_backtest_request 
            memcmp(a->slots, b->slots, (size_t)members_of(a) * sizeof a->slots[0]) == 0;
 }
 
-/* Fills order and block: each request joins an open block of the same network. */
-static void group_requests(backtest_run *run)
+/* Gives each request of a network a block of at most `room` of the same network: block_of [n],
+ * blocks[].first: one of its requests. */
+static void share_blocks(backtest_run *run, int *block_of, int room)
 {
-    int *block_of = run->order + run->n; /* second half of the array: scratch */
+    memset(run->block, 0, ((size_t)run->n + 1) * sizeof *run->block);
+    run->blocks = run->networks = 0;
     for (int i = 0; i < run->n; i++) {
         const ho_backtest_request *r = &run->requests[i];
         block_of[i] = -1;
@@ -105,7 +107,7 @@ static void group_requests(backtest_run *run)
         run->networks++;
         run->ensemble |= members_of(r) > 1;
         for (int b = run->blocks - 1; b >= 0 && block_of[i] < 0; b--) {
-            if (run->block[b].count < PASSES_BLOCK &&
+            if (run->block[b].count < room &&
                 same_network(&run->requests[run->block[b].first], r)) {
                 block_of[i] = b;
             }
@@ -119,6 +121,20 @@ static void group_requests(backtest_run *run)
             block_of[i] = run->blocks++;
         }
         run->block[block_of[i]].count++;
+    }
+}
+
+/* Fills order and block. Few windows a block are fast, as long as all blocks run at once; results
+ * do not depend on it. */
+static void group_requests(backtest_run *run)
+{
+    int *block_of = run->order + run->n; /* second half of the array: scratch */
+    const int processors = run->cohort ? run->cohort->experience.processors : 1;
+    for (int room = 1; room <= PASSES_BLOCK; room++) {
+        share_blocks(run, block_of, room);
+        if (run->blocks <= processors) {
+            break;
+        }
     }
     int at = 0;
     for (int b = 0; b < run->blocks; b++) {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Backtest passes on the device. A network block carries up to 8 windows of one agent (or
- * ensemble) from their first bar to their last without leaving the multiprocessor: a warp a window,
- * and one more that keeps the books of bar t, a thread a window, while bar t + 1 is decided. A rule
- * pass is one thread. Compiled without contraction: money has the CPU backend's bits. */
+ * ensemble) from their first bar to their last without leaving the multiprocessor: a warp a window
+ * for the network, the choice and the step. While the network decides, two more warps work out what
+ * each order would meet (kernels/env/offer.h), and two keep the books of the bar before, so that
+ * neither is in the chain from one bar to the next. A rule pass is one thread. Compiled without
+ * contraction: money has the CPU backend's bits. */
 #include "kernels/cuda/backtest_kernels.h"
 
 #include <cuda_bf16.h>
@@ -13,20 +15,26 @@
 #endif
 #include "kernels/cuda/pass.cuh"
 #include "kernels/cuda/policy_block.cuh"
+#include "kernels/cuda/quote_block.cuh"
 #include "kernels/cuda/sample_block.cuh"
 
-/* The books' warp is the first of a third group of four, so that registers can change hands. */
+/* The helping warps are a third group of four, so that registers can change hands. */
 enum {
     RULE_THREADS = 128, /* a warp a scheduler, as fast as one alone; the rest is an epoch's */
-    BOOK_WARP = POLICY_WARPS,
-    PASS_THREADS = POLICY_THREADS + 128, /* the books' warpgroup: one warp works */
-    BOOK_THREADS = POLICY_THREADS + 32,  /* those that meet the books */
+    OFFER_WARP = POLICY_WARPS, /* the first of two */
+    BOOK_WARP = OFFER_WARP + 2,
+    PASS_THREADS = POLICY_THREADS + 128,
+    OFFER_THREADS = POLICY_THREADS + 64, /* those that meet when scores and offers are ready */
 };
 
 typedef struct backtest_block {
     pass_plan plan[PASSES_BLOCK];
     pass_state state[PASSES_BLOCK];
-    pass_note note[2][PASSES_BLOCK];          /* of this bar, of the last one */
+    pass_note note[2][PASSES_BLOCK];       /* of this bar, of the last one */
+    ho_quote quote[2][PASSES_BLOCK];       /* of this step, of the next one */
+    ho_offer offer[PASSES_BLOCK];          /* of this step */
+    double n_log2_n[HO_DIVERSITY_MAX + 1]; /* the market's */
+    uint32_t ring[PASSES_BLOCK][HO_RING_WORDS_MAX];
     float draw[PASSES_BLOCK][SCORE_PITCH];    /* a sampled policy's weights */
     alignas(8) uint8_t live[2][PASSES_BLOCK]; /* at the head of this bar, of the last one */
 } backtest_block;
@@ -151,15 +159,16 @@ static __device__ __forceinline__ int32_t agent_action(const ho_branches *b,
     return group_sample<32>(*b, at, score, draw, true);
 }
 
-/* The portfolio columns of a pass into its state row, by its warp. */
+/* The portfolio columns of a pass at the close `close` into its state row, by its warp. */
 template <typename T>
-static __device__ __forceinline__ void warp_portfolio(const backtest_view &v, const pass_plan *p,
-                                                      const pass_state *s, float *score, T *row)
+static __device__ __forceinline__ void
+warp_portfolio(const backtest_view &v, const pass_plan *p, const pass_state *s,
+               const double *n_log2_n, double close, double sigma, float *score, T *row)
 {
     const int l = (int)threadIdx.x % 32;
     ho_ratio *ratio = (ho_ratio *)score;
     if (l == 0) {
-        ho_env_portfolio_ratios(&p->lane, &v.market, &s->env, ratio);
+        ho_env_portfolio_ratios(&p->lane, n_log2_n, &s->env, close, sigma, ratio);
     }
     __syncwarp();
     if (l < v.state_columns) {
@@ -169,25 +178,24 @@ static __device__ __forceinline__ void warp_portfolio(const backtest_view &v, co
     __syncwarp();
 }
 
-/* The market row of a live pass's bar `t + ahead` into its state row, by its warp. */
+/* The market row of bar t into a state row, by a pass's warp. */
 template <typename T>
 static __device__ __forceinline__ void warp_fetch(const backtest_view &v, const pass_plan *p,
-                                                  const pass_state *s, T *row, int ahead)
+                                                  T *row, int32_t t)
 {
-    const int64_t bar = (int64_t)s->env.t + ahead;
     const int chunk = (int)threadIdx.x % 32;
-    if (chunk < (int)(HO_STATE_PAD * sizeof(T) / 16) && bar < p->lane.end) {
-        const uint8_t *from = (const uint8_t *)((const T *)v.features + bar * HO_STATE_PAD);
+    if (chunk < (int)(HO_STATE_PAD * sizeof(T) / 16) && t < p->lane.end) {
+        const uint8_t *from = (const uint8_t *)((const T *)v.features + (int64_t)t * HO_STATE_PAD);
         copy16_async((uint8_t *)row + chunk * 16, from + chunk * 16);
     }
 }
 
-/* Weights held in registers leave too few for 12 warps: on sm_90a the books' give theirs. */
-template <bool HELD> static __device__ __forceinline__ void registers_for_books(void)
+/* Weights held in registers leave too few for 12 warps: on sm_90a the helpers give theirs. */
+template <bool HELD> static __device__ __forceinline__ void registers_for_helpers(void)
 {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     if (HELD) {
-        registers_give<72>();
+        registers_give<88>();
     }
 #endif
 }
@@ -196,40 +204,76 @@ template <bool HELD> static __device__ __forceinline__ void registers_for_networ
 {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     if (HELD) {
-        registers_take<216>();
+        registers_take<208>();
     }
 #endif
 }
 
-/* The barriers in which the books' warp takes part: one at the head of a bar, one at the end. */
+/* The head of a bar: states, accounts, quotes and notes are there. Does any pass go on? */
 static __device__ __forceinline__ bool bar_begins(const backtest_block *block, int now)
 {
     __syncwarp();
-    barrier_of_first<BOOK_THREADS, 2>();
+    barrier_of_first<PASS_THREADS, 2>();
     return *(const uint64_t *)block->live[now] != 0; /* is any? */
+}
+
+/* Scores and offers are there. */
+static __device__ __forceinline__ void orders_known(void)
+{
+    __syncwarp();
+    barrier_of_first<OFFER_THREADS, 3>();
 }
 
 static __device__ __forceinline__ void books_complete(void)
 {
     __syncwarp();
-    barrier_of_first<BOOK_THREADS, 2>();
+    barrier_of_first<PASS_THREADS, 2>();
 }
 
-/* The books' warp: a bar behind the steps, one barrier a bar with them. */
+/* The offers' warps: what each order of the coming step would meet, `lanes` threads a pass. */
+static __device__ void make_offers(backtest_block *block, int count)
+{
+    const int lanes = count <= 4 ? 16 : 8;
+    const int thread = (int)threadIdx.x - OFFER_WARP * 32;
+    const int w = thread / lanes, first = thread % lanes;
+    const ho_env_config *c = &block->plan[w < count ? w : 0].lane.config;
+    const pass_state *s = &block->state[w < count ? w : 0];
+    for (int now = 0; bar_begins(block, now); now ^= 1) {
+        if (w < count && !s->done) {
+            const ho_quote *q = &block->quote[now][w];
+            ho_offer *offer = &block->offer[w];
+            const ho_account account = s->env.account;
+            for (int i = first; i <= HO_OFFER_ORDERS; i += lanes) {
+                ho_crossing *to = i < HO_OFFER_ORDERS ? &offer->order[i] : &offer->stop;
+                *to = ho_offer_order(c, &account, q, s->env.size, s->env.equity, i);
+            }
+            if (first < 2) {
+                offer->limit[first] = ho_limit_price(c, q->before + q->jump, first ? 1 : -1);
+            } else if (first == 2) {
+                offer->ioc_most = ho_ioc_most(c, q);
+            }
+        }
+        orders_known();
+    }
+    books_complete();
+}
+
+/* The books' warps: a bar behind the steps, a thread a pass. */
 static __device__ void keep_books(backtest_block *block, int count)
 {
-    const int l = (int)threadIdx.x % 32;
+    const int thread = (int)threadIdx.x - BOOK_WARP * 32, pair = thread % 32 / 8;
+    const int w = thread % 8 == 0 ? pair * 2 + thread / 32 : PASSES_BLOCK;
     for (int now = 0;; now ^= 1) {
         const bool live = bar_begins(block, now);
-        pass_note *note = &block->note[now ^ 1][l < count ? l : 0];
-        if (l < count && note->fresh) {
-            pass_book(&block->state[l], &block->plan[l], note);
-            note->fresh = 0;
+        if (w < count && block->note[now ^ 1][w].fresh) {
+            pass_book(&block->state[w], &block->plan[w], &block->note[now ^ 1][w]);
+            block->note[now ^ 1][w].fresh = 0;
         }
         if (!live) {
-            return;
+            break;
         }
     }
+    books_complete();
 }
 
 template <typename T, bool HELD, bool ENSEMBLE>
@@ -242,11 +286,12 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
     backtest_block *block = (backtest_block *)(shared + plan.extra);
     const uint8_t *packed = v.packed + (size_t)group.slots[0] * v.policy.bytes;
     const int warp = (int)threadIdx.x / 32;
-    if (warp >= BOOK_WARP) {
-        registers_for_books<HELD>();
-        if (warp == BOOK_WARP) {
+    if (warp >= POLICY_WARPS) {
+        registers_for_helpers<HELD>();
+        if (warp >= BOOK_WARP) {
             keep_books(block, group.count);
-            books_complete();
+        } else {
+            make_offers(block, group.count);
         }
         return;
     }
@@ -267,20 +312,24 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
          i += POLICY_THREADS) {
         ((int64_t *)block->plan)[i] = ((const int64_t *)(v.plan + group.first))[i];
     }
+    for (int i = (int)threadIdx.x; i <= HO_DIVERSITY_MAX; i += POLICY_THREADS) {
+        block->n_log2_n[i] = v.market.n_log2_n[i];
+    }
     policy_load<T, HELD>(v.policy, plan, packed, shared, held); /* ends with a barrier */
-    if (owner) {
-        pass_begin(s, p, &v.market);
-        block->note[0][warp].fresh = block->note[1][warp].fresh = 0;
-    }
-    __syncwarp();
     if (exists) {
-        warp_fetch(v, p, s, row[0], 0);
-    }
-    copies_commit();
-    copies_wait<0>();
-    __syncwarp();
-    if (exists) {
-        warp_portfolio(v, p, s, score, row[0]);
+        const int32_t begin = p->lane.begin;
+        if (owner) {
+            pass_begin(s, p, &v.market, block->ring[warp]);
+            block->note[0][warp].fresh = block->note[1][warp].fresh = 0;
+        }
+        warp_fetch(v, p, row[0], begin);
+        quote_fetch<32>(&block->quote[0][warp], v.market, p->lane.sigma, begin);
+        copies_commit();
+        copies_wait<0>();
+        quote_complete<32>(&block->quote[0][warp], begin, v.market.bar_flags[begin + 1]);
+        __syncwarp();
+        warp_portfolio(v, p, s, block->n_log2_n, block->quote[0][warp].before,
+                       block->quote[0][warp].sigma, score, row[0]);
     }
     ensemble_vote vote;
     const ho_branches *branches = &v.policy.branches;
@@ -294,9 +343,14 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
         if (!bar_begins(block, now)) {
             break;
         }
+        uint8_t flags = 0;
+        const int32_t t = live ? s->env.t : 0;
         if (live) {
-            warp_fetch(v, p, s, row[now ^ 1], 1);
-            group_touch<32>(v.market, p->lane.sigma, s->env.t + 1);
+            warp_fetch(v, p, row[now ^ 1], t + 1);
+            if (t + 2 < p->lane.end) {
+                flags =
+                    quote_fetch<32>(&block->quote[now ^ 1][warp], v.market, p->lane.sigma, t + 1);
+            }
         }
         copies_commit();
         if (ENSEMBLE) {
@@ -333,10 +387,14 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
             policy_scores<T, 1, HELD>(v.policy, plan, packed, shared, held, now, NULL, v_max);
         }
         copies_wait<0>();
-        policy_sync();
+        if (live) {
+            quote_complete<32>(&block->quote[now ^ 1][warp], t + 1, flags);
+        }
+        orders_known();
         if (!live) {
             continue;
         }
+        const ho_quote *q = &block->quote[now][warp];
         const ho_lane_device *lane = &v.lane[group.slots[0]];
         int32_t action =
             ENSEMBLE ? 0
@@ -349,11 +407,12 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
                 action = branches->count > 1 ? choice : ho_branches_action(branches, &choice);
             }
             const ho_order order = ho_order_from_action(action);
-            pass_advance(s, p, &v.market, &order, action, &block->note[now][warp]);
+            pass_advance(s, p, block->n_log2_n, q, &block->offer[warp], block->ring[warp], &order,
+                         action, &block->note[now][warp]);
         }
         __syncwarp();
         if (!s->done) {
-            warp_portfolio(v, p, s, score, row[now ^ 1]);
+            warp_portfolio(v, p, s, block->n_log2_n, q->close, q->sigma_next, score, row[now ^ 1]);
         }
     }
     books_complete();
@@ -373,13 +432,14 @@ static __global__ void __launch_bounds__(RULE_THREADS)
     const pass_plan *p = &v.plan[v.rule_first + i];
     pass_state *s = &v.state[v.rule_first + i];
     ho_rule rule = p->rule;
-    pass_begin(s, p, &v.market);
+    pass_begin(s, p, &v.market, p->ring);
     while (!s->done) {
         int32_t action = -1;
         const ho_order order =
             ho_rule_order(&rule, &p->lane, &v.market, &s->env, s->steps, &action);
+        const ho_quote q = ho_market_quote(&v.market, p->lane.sigma, s->env.t);
         pass_note note;
-        pass_advance(s, p, &v.market, &order, action, &note);
+        pass_advance(s, p, v.market.n_log2_n, &q, NULL, p->ring, &order, action, &note);
         pass_book(s, p, &note);
     }
 }

@@ -17,6 +17,7 @@
 #include "kernels/cpu/init.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/policy_block.cuh"
+#include "kernels/cuda/quote_block.cuh"
 #include "kernels/cuda/sample_block.cuh"
 #include "kernels/env/step.h"
 
@@ -27,7 +28,8 @@ enum { RATIOS = HO_PORTFOLIO_FEATURES + HO_STEP_RATIOS };
 template <int E> struct experience_block {
     ho_env_lane env;
     ho_slot_device slot[E];
-    int32_t bar[E]; /* row of the features of each slot's state; -1: idle */
+    ho_quote quote[E]; /* of the step under way */
+    int32_t bar[E];    /* row of the features of each slot's state; -1: idle */
 };
 
 /* What chance says about one branch in one step of a slot. */
@@ -107,16 +109,17 @@ static __device__ __forceinline__ void forget_held(ho_slot_device *s)
  * threads divide, each its columns sub, sub + S, ... which it keeps in `column` and puts into the
  * state row. With STEP the quotients of the step's reward follow the columns there; their values
  * take the numerators' places. All threads of the warp take part; `wanted` is the same in a group.
- */
+ * close, sigma: at the state's bar. */
 template <typename T, int S, bool STEP, int COLUMNS>
 static __device__ __forceinline__ void
 group_portfolio(const ho_experience_view &v, const ho_env_lane *env, const ho_slot_device *s,
-                float *score, T *row, bool wanted, float (&column)[COLUMNS])
+                double close, double sigma, float *score, T *row, bool wanted,
+                float (&column)[COLUMNS])
 {
     const int sub = (int)threadIdx.x % S;
     ho_ratio *ratio = (ho_ratio *)score;
     if (wanted && sub == 0) {
-        ho_env_portfolio_ratios(env, &v.market, &s->env, ratio);
+        ho_env_portfolio_ratios(env, v.market.n_log2_n, &s->env, close, sigma, ratio);
     }
     __syncwarp();
 #pragma unroll
@@ -136,6 +139,23 @@ group_portfolio(const ho_experience_view &v, const ho_env_lane *env, const ho_sl
         }
     }
     __syncwarp();
+}
+
+/* The same at the start of an episode, the market's row included. */
+template <typename T, int S, int COLUMNS>
+static __device__ __forceinline__ void
+group_state(const ho_experience_view &v, const ho_env_lane *env, const ho_slot_device *s,
+            float *score, T *row, bool wanted, float (&column)[COLUMNS])
+{
+    double close = 0.0, sigma = 0.0;
+    if (wanted) {
+        const int32_t bar = s->env.t;
+        group_market_row<T, S>(row, v.features, bar);
+        close = v.market.bars[(int64_t)bar * HO_BAR_COLUMNS + HO_CLOSE];
+        sigma = env->sigma[bar];
+    }
+    __syncwarp();
+    group_portfolio<T, S, false>(v, env, s, close, sigma, score, row, wanted, column);
 }
 
 /* The owner's part of a step's record; the portfolio columns are the group's. */
@@ -198,6 +218,7 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
     const int e = (int)threadIdx.x / S, sub = (int)threadIdx.x % S, n = first + e;
     const bool exists = n < v.episodes, owner = exists && sub == 0;
     ho_slot_device *s = &block->slot[e];
+    ho_quote *quote = &block->quote[e];
     const size_t at = (size_t)k * v.episodes + (exists ? n : 0);
     ho_ledger *ledger = !PLAIN && kelly ? &v.ledger[at] : NULL;
     const ho_ring ring = {v.ring + (size_t)k * v.ring_words * v.episodes + (exists ? n : 0),
@@ -227,12 +248,7 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
         block->bar[e] = s->env.t;
     }
     __syncwarp();
-    if (exists) {
-        group_market_row<T, S>(row[0], v.features, block->bar[e]);
-        group_touch<S>(v.market, sigma, block->bar[e]);
-    }
-    __syncwarp();
-    group_portfolio<T, S, false>(v, &block->env, s, score, row[0], exists, before);
+    group_state<T, S>(v, &block->env, s, score, row[0], exists, before);
 
     constexpr int BRANCHES = HELD ? 1 : HO_BRANCHES_MAX; /* the held shape has one of 45 */
     chance drawn[BRANCHES];
@@ -248,13 +264,14 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
         __syncthreads(); /* states and bars of this step */
         const bool active = block->bar[e] >= 0;
         constexpr int row_chunks = (int)(HO_STATE_PAD * sizeof(T) / 16);
-        if (active) { /* the next bar's row, which a step without reset needs */
+        uint8_t flags = 0;
+        if (active) { /* the next bar's row, which a step without reset needs, and its quote */
             const uint8_t *from = (const uint8_t *)((const T *)v.features +
                                                     ((int64_t)block->bar[e] + 1) * HO_STATE_PAD);
             for (int i = sub; i < row_chunks; i += S) {
                 copy16_async((uint8_t *)row[next] + i * 16, from + i * 16);
             }
-            group_touch<S>(v.market, sigma, block->bar[e] + 1);
+            flags = quote_fetch<S>(quote, v.market, sigma, block->bar[e]);
         }
         copies_commit();
         if (noise) {
@@ -262,6 +279,7 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
         }
         policy_scores<T, NT, HELD>(v.policy, plan, packed, shared, held, now, noise, v_max);
         copies_wait<0>();
+        quote_complete<S>(quote, block->bar[e], flags);
         __syncthreads(); /* scores */
         int action = 0;  /* of the owner */
         if (!PLAIN && v.samples) {
@@ -292,8 +310,8 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
         if (owner && active) {
             bar = s->env.t;
             const ho_order order = ho_order_from_action(action);
-            ho_env_step_open(&block->env, &v.market, &s->env, ring, &order, ledger, &out, &reward,
-                             step_ratio);
+            ho_env_step_open(&block->env, v.market.n_log2_n, quote, NULL, &s->env, ring, &order,
+                             ledger, NULL, &out, &reward, step_ratio);
             active_steps++;
             if (ledger) {
                 ho_moments_add_closed(&block->env.config, &v.moments[at], ledger);
@@ -302,7 +320,8 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
             trace->valid = 0;
         }
         __syncwarp();
-        group_portfolio<T, S, true>(v, &block->env, s, score, row[next], active, after);
+        group_portfolio<T, S, true>(v, &block->env, s, quote->close, quote->sigma_next, score,
+                                    row[next], active, after);
         if (owner && active) {
             const double quotient[HO_STEP_RATIOS] = {step_ratio[HO_RATIO_RET].num,
                                                      step_ratio[HO_RATIO_LOAD].num,
@@ -336,12 +355,7 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
             __shfl_sync(0xffffffffu, out.end, (int)threadIdx.x % 32 / S * S) != HO_END_NONE;
         if (__any_sync(0xffffffffu, ended)) { /* a new episode: its state was not foreseen */
             const bool begun = ended && block->bar[e] >= 0;
-            if (begun) {
-                group_market_row<T, S>(row[next], v.features, block->bar[e]);
-                group_touch<S>(v.market, sigma, block->bar[e]);
-            }
-            __syncwarp();
-            group_portfolio<T, S, false>(v, &block->env, s, score, row[next], begun, before);
+            group_state<T, S>(v, &block->env, s, score, row[next], begun, before);
         }
     }
     if (owner) {

@@ -25,16 +25,17 @@ typedef struct pass_plan {
     int64_t trade_room;
 } pass_plan;
 
-/* What a pass keeps and, at its end, reports. */
+/* What a pass keeps and, at its end, reports. The steps' part and the books' may belong to
+ * different threads. */
 typedef struct pass_state {
     /* of the steps */
     ho_env env;
-    ho_ledger ledger;
     double before; /* equity before the last step */
     double open_pnl;
     int64_t steps;
     int32_t done, ruined, open_position;
     /* of the books */
+    ho_ledger ledger;
     ho_bar_stats bars;
     ho_trade_stats trades;
     double booked;        /* equity at the last booked bar's close */
@@ -51,23 +52,24 @@ typedef struct pass_note {
     int32_t action; /* composed, -1: none */
     int32_t held, changed, ambiguous;
     int32_t session_ends; /* the session's, or the pass's, last bar */
-    int32_t closed;       /* round trips */
     int32_t fresh;        /* not booked yet */
-    ho_trade trade[HO_CLOSED_MAX];
+    ho_bookings bookings;
 } pass_note;
 
-static __device__ void pass_begin(pass_state *s, const pass_plan *p, const ho_market_view *m)
+/* ring: [HO_RING_WORDS_MAX] */
+static __device__ void pass_begin(pass_state *s, const pass_plan *p, const ho_market_view *m,
+                                  uint32_t *ring)
 {
     for (int i = 0; i < (int)(sizeof *s / 4); i++) {
         ((int32_t *)s)[i] = 0;
     }
     for (int i = 0; i < HO_RING_WORDS_MAX; i++) { /* its words are changed in parts */
-        p->ring[i] = 0;
+        ring[i] = 0;
     }
     const double capital = p->lane.config.initial_capital;
     s->before = s->booked = s->session_start = capital;
     ho_env_clear(&s->env);
-    ho_env_begin_at(&p->lane, m, &s->env, p->lane.begin, 0.0, &s->ledger);
+    ho_env_begin_at(&p->lane, m, &s->env, p->lane.begin, 0.0, NULL);
     ho_bar_stats_begin(&s->bars, capital);
     ho_trade_stats_begin(&s->trades);
     if (p->equity) {
@@ -76,28 +78,34 @@ static __device__ void pass_begin(pass_state *s, const pass_plan *p, const ho_ma
 }
 
 /* The position at the last mark, and its forced exit inside the last return. */
-static __device__ void pass_close(pass_state *s, const pass_plan *p, const ho_market_view *m,
-                                  ho_step_out *out)
+static __device__ void pass_close(pass_state *s, const pass_plan *p, const ho_quote *q,
+                                  ho_step_out *out, ho_bookings *bookings)
 {
     const ho_env_config *c = &p->lane.config;
     const ho_account *a = &s->env.account;
-    const double close = m->bars[(int64_t)s->env.t * HO_BAR_COLUMNS + HO_CLOSE];
-    s->open_pnl = (close - a->entry) * (double)a->lots * c->lot * c->multiplier;
+    s->open_pnl = (q->close - a->entry) * (double)a->lots * c->lot * c->multiplier;
     s->open_position = a->lots != 0;
     s->ruined = out->end == HO_END_RUIN;
-    ho_env_finish(&p->lane, m, &s->env, s->before, &s->ledger, out);
+    ho_env_finish(&p->lane, q, &s->env, s->before, NULL, bookings, out);
 }
 
-/* Decided: one bar. Sets done at the window's end and on ruin. action: composed, or -1. */
+/* Decided: one bar. Sets done at the window's end and on ruin. q: of the bar; offer: or NULL;
+ * action: composed, or -1. */
 static __device__ __forceinline__ void pass_advance(pass_state *s, const pass_plan *p,
-                                                    const ho_market_view *m, const ho_order *order,
-                                                    int32_t action, pass_note *note)
+                                                    const double *n_log2_n, const ho_quote *q,
+                                                    const ho_offer *offer, uint32_t *ring_words,
+                                                    const ho_order *order, int32_t action,
+                                                    pass_note *note)
 {
     ho_step_out out;
+    ho_reward_in reward; /* nobody asks for it */
+    ho_ratio ratio[HO_STEP_RATIOS];
     const int32_t lots = s->env.account.lots;
-    const ho_ring ring = {p->ring, 1};
+    const ho_ring ring = {ring_words, 1};
     s->before = s->env.equity;
-    ho_env_step(&p->lane, m, &s->env, ring, order, 0.0f, &s->ledger, &out);
+    ho_bookings_clear(&note->bookings);
+    ho_env_step_open(&p->lane, n_log2_n, q, offer, &s->env, ring, order, NULL, &note->bookings,
+                     &out, &reward, ratio);
     note->held = s->env.account.lots != 0;
     note->changed = s->env.account.lots != lots;
     note->ambiguous = out.ambiguous;
@@ -105,20 +113,15 @@ static __device__ __forceinline__ void pass_advance(pass_state *s, const pass_pl
     note->bar = s->env.t;
     s->done = out.end != HO_END_NONE;
     if (s->done) {
-        pass_close(s, p, m, &out);
+        pass_close(s, p, q, &out, &note->bookings);
     }
     s->steps++;
     note->equity = out.equity;
-    note->closed = s->ledger.closed_count;
-    for (int i = 0; i < s->ledger.closed_count; i++) {
-        note->trade[i] = s->ledger.closed[i];
-    }
-    s->ledger.closed_count = 0;
     note->fresh = 1;
-    note->session_ends = s->done || (m->bar_flags[s->env.t] & HO_BAR_SESSION_END) != 0;
+    note->session_ends = s->done || (q->flags & HO_BAR_SESSION_END) != 0;
 }
 
-/* Enters a bar into the books: statistics, trades, the session. */
+/* Enters a bar into the books: ledger, statistics, trades, the session. */
 static __device__ __forceinline__ void pass_book(pass_state *s, const pass_plan *p,
                                                  const pass_note *note)
 {
@@ -137,8 +140,10 @@ static __device__ __forceinline__ void pass_book(pass_state *s, const pass_plan 
         p->equity[step + 1] = equity;
         p->bar_return[step] = ret;
     }
-    for (int i = 0; i < note->closed; i++) {
-        const ho_trade *t = &note->trade[i];
+    s->ledger.closed_count = 0;
+    ho_ledger_enter(&s->ledger, &p->lane.config, note->bar, &note->bookings);
+    for (int i = 0; i < s->ledger.closed_count; i++) {
+        const ho_trade *t = &s->ledger.closed[i];
         if (p->trades && s->trades.net.n < p->trade_room) {
             p->trades[s->trades.net.n] = *t;
         }

@@ -24,7 +24,6 @@
 #include "kernels/cuda/policy.h"
 #include "kernels/cuda/ptx.cuh"
 #include "kernels/cuda/short_float.cuh"
-#include "kernels/env/market_view.h"
 
 enum {
     POLICY_THREADS = 256,
@@ -644,23 +643,6 @@ static __device__ __forceinline__ void group_market_row(T *row, const void *feat
     const uint4 *from = (const uint4 *)((const T *)features + (int64_t)bar * HO_STATE_PAD);
     for (int i = (int)threadIdx.x % S; i < (int)(HO_STATE_PAD * sizeof(T) / 16); i += S) {
         ((uint4 *)row)[i] = from[i];
-    }
-}
-
-/* What a decision at bar t reads of the market, by the group's threads. */
-template <int S>
-static __device__ __forceinline__ void group_touch(const ho_market_view &m, const double *sigma,
-                                                   int32_t t)
-{
-    if (t + 1 >= m.T) {
-        return;
-    }
-    for (int i = (int)threadIdx.x % S; i < 5; i += S) {
-        touch(i == 0   ? (const void *)(m.bars + (int64_t)(t + 1) * HO_BAR_COLUMNS)
-              : i == 1 ? (const void *)(m.bars + (int64_t)(t + 1) * HO_BAR_COLUMNS + HO_VOLUME)
-              : i == 2 ? (const void *)(m.mean_volume + t)
-              : i == 3 ? (const void *)(sigma + t + 1)
-                       : (const void *)(m.bar_flags + t + 1));
     }
 }
 

@@ -50,6 +50,17 @@ static __device__ __forceinline__ void copy16_async(void *dst, const void *src, 
 #endif
 }
 
+/* 8 bytes; both addresses are multiples of 8. */
+static __device__ __forceinline__ void copy8_async(void *dst, const void *src)
+{
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(shared_address(dst)), "l"(src)
+                 : "memory");
+#else
+    *(uint64_t *)dst = *(const uint64_t *)src;
+#endif
+}
+
 /* Closes the group of this thread's copies since the last call. */
 static __device__ __forceinline__ void copies_commit(void)
 {
@@ -132,13 +143,6 @@ static __device__ __forceinline__ uint4 shared_load16(uint32_t address)
                  : "=r"(r.x), "=r"(r.y), "=r"(r.z), "=r"(r.w)
                  : "r"(address));
     return r;
-}
-
-/* Issues a load whose value nobody waits for: the line is in L1 when a later one reads it. One
- * byte, so that no address is misaligned. */
-static __device__ __forceinline__ void touch(const void *p)
-{
-    asm volatile("{\n.reg .u32 ignored;\nld.global.ca.u8 ignored, [%0];\n}" ::"l"(p));
 }
 
 #endif

@@ -17,7 +17,8 @@
 typedef struct ho_desk {
     const ho_env_config *c;
     ho_account *a;
-    ho_ledger *ledger; /* or NULL */
+    ho_ledger *ledger;     /* or NULL */
+    ho_bookings *bookings; /* NULL, or what a ledger kept later needs */
     ho_step_out *out;
     ho_liquidity liquidity;
     double sigma; /* at the bar before */
@@ -72,58 +73,119 @@ static inline HO_HD void ho_step_out_exit(ho_step_out *out, int32_t reason)
     out->exit_count++;
 }
 
+/* Enters a booking of `bar`. */
+static inline HO_HD void ho_ledger_fill(ho_ledger *ledger, const ho_env_config *c, int32_t bar,
+                                        const ho_fill_note *f)
+{
+    int32_t lots = f->lots, old = f->held, now = old + lots;
+    int32_t lots_abs = lots < 0 ? -lots : lots, old_abs = old < 0 ? -old : old;
+    int32_t now_abs = now < 0 ? -now : now;
+    int32_t lots_side = lots < 0 ? -1 : 1, old_side = ho_sign((double)old);
+    int32_t against = old != 0 && lots_side != old_side;
+    int32_t opened = now != 0 && (old == 0 || ho_sign((double)now) != old_side);
+    int32_t closed_trade = old != 0 && (now == 0 || opened);
+    int32_t closed = !against ? 0 : lots_abs < old_abs ? lots_abs : old_abs;
+    double amount = (double)lots_abs * c->lot, price = f->price, fee = f->fee;
+    double close_fee = ho_quotient(fee * (double)closed, (double)lots_abs);
+    ledger->fees += fee;
+    ledger->traded += amount * fabs(price) * c->multiplier;
+    if (closed > 0) {
+        double pnl =
+            (price - f->entry_before) * (double)closed * c->lot * (double)old_side * c->multiplier;
+        ledger->realised += pnl;
+        ledger->open.pnl += pnl;
+        ledger->open.fees += close_fee;
+    }
+    if (closed_trade) {
+        ho_ledger_close(ledger, bar, price, f->reason);
+    }
+    if (opened) {
+        ho_ledger_open(ledger, bar, price, ho_sign((double)now), fee - close_fee,
+                       (double)now_abs * c->lot);
+    } else if (now != 0 && !against) {
+        double held = (double)now_abs * c->lot;
+        ledger->open.fees += fee;
+        ledger->open.quantity += amount;
+        ledger->open.max_quantity =
+            held > ledger->open.max_quantity ? held : ledger->open.max_quantity;
+        ledger->open.entry_price = f->entry;
+    }
+}
+
+/* Enters a bar's bookings. */
+static inline HO_HD void ho_ledger_enter(ho_ledger *ledger, const ho_env_config *c, int32_t bar,
+                                         const ho_bookings *b)
+{
+    if (b->rolled) {
+        ledger->fees += b->roll_fee;
+        ledger->open.fees += b->roll_fee;
+    }
+    for (int32_t i = 0; i < b->crossings; i++) {
+        ho_ledger_cross(ledger, c, &b->crossing[i]);
+    }
+    for (int32_t i = 0; i < b->fills; i++) {
+        ho_ledger_fill(ledger, c, bar, &b->fill[i]);
+    }
+    ledger->funding += b->funding;
+}
+
+static inline HO_HD void ho_bookings_clear(ho_bookings *b)
+{
+    b->roll_fee = b->funding = 0.0;
+    b->rolled = b->crossings = b->fills = 0;
+}
+
+/* Pays the spread: the price of a crossing, which is noted. */
+static inline HO_HD double ho_pay_spread(ho_desk *d, const ho_crossing *x)
+{
+    if (d->ledger) {
+        ho_ledger_cross(d->ledger, d->c, x);
+    }
+    if (d->bookings) {
+        d->bookings->crossing[d->bookings->crossings++] = *x;
+    }
+    return x->price;
+}
+
 /* Books a signed trade in lots at a price. reason: of a round trip that it closes. */
 static inline HO_HD void ho_apply(ho_desk *d, int32_t lots, double price, int32_t fee_kind,
                                   int32_t reason)
 {
     const ho_env_config *c = d->c;
     ho_account *a = d->a;
-    ho_ledger *ledger = d->ledger;
     int32_t old = a->lots, now = old + lots;
     int32_t lots_abs = lots < 0 ? -lots : lots, old_abs = old < 0 ? -old : old;
     int32_t now_abs = now < 0 ? -now : now;
     int32_t lots_side = lots < 0 ? -1 : 1, old_side = ho_sign((double)old);
-    double amount = (double)lots_abs * c->lot;
+    double amount = (double)lots_abs * c->lot, entry = a->entry;
     double fee = ho_fee(c, amount, price, fee_kind);
     int32_t against = old != 0 && lots_side != old_side;
     int32_t opened = now != 0 && (old == 0 || ho_sign((double)now) != old_side);
     int32_t closed_trade = old != 0 && (now == 0 || opened);
 
     a->cash -= (double)lots * c->lot * price * c->multiplier + fee;
-    if (ledger) {
-        int32_t closed = !against ? 0 : lots_abs < old_abs ? lots_abs : old_abs;
-        double close_fee = ho_quotient(fee * (double)closed, (double)lots_abs);
-        ledger->fees += fee;
-        ledger->traded += amount * fabs(price) * c->multiplier;
-        if (closed > 0) {
-            double pnl =
-                (price - a->entry) * (double)closed * c->lot * (double)old_side * c->multiplier;
-            ledger->realised += pnl;
-            ledger->open.pnl += pnl;
-            ledger->open.fees += close_fee;
-        }
-        if (closed_trade) {
-            ho_ledger_close(ledger, d->bar, price, reason);
-        }
-        if (opened) {
-            ho_ledger_open(ledger, d->bar, price, ho_sign((double)now), fee - close_fee,
-                           (double)now_abs * c->lot);
-        }
-    }
     if (closed_trade) {
         ho_step_out_exit(d->out, reason);
     }
     if (opened) {
         a->entry = price;
     } else if (now != 0 && !against) {
-        a->entry = (a->entry * (double)old_abs + price * (double)lots_abs) / (double)now_abs;
-        if (ledger) {
-            double held = (double)now_abs * c->lot;
-            ledger->open.fees += fee;
-            ledger->open.quantity += amount;
-            ledger->open.max_quantity =
-                held > ledger->open.max_quantity ? held : ledger->open.max_quantity;
-            ledger->open.entry_price = a->entry;
+        a->entry = (entry * (double)old_abs + price * (double)lots_abs) / (double)now_abs;
+    }
+    if (d->ledger || d->bookings) {
+        ho_fill_note f;
+        f.price = price;
+        f.fee = fee;
+        f.entry_before = entry;
+        f.entry = a->entry;
+        f.lots = lots;
+        f.held = old;
+        f.reason = reason;
+        if (d->ledger) {
+            ho_ledger_fill(d->ledger, c, d->bar, &f);
+        }
+        if (d->bookings) {
+            d->bookings->fill[d->bookings->fills++] = f;
         }
     }
     a->lots = now;
@@ -140,9 +202,8 @@ static inline HO_HD void ho_apply(ho_desk *d, int32_t lots, double price, int32_
 static inline HO_HD void ho_leave(ho_desk *d, double reference, int32_t reason)
 {
     int32_t lots = d->a->lots, side = lots > 0 ? -1 : 1;
-    double price =
-        ho_crossing_price(d->c, &d->liquidity, reference, side, lots < 0 ? -lots : lots, d->ledger);
-    ho_apply(d, -lots, price, HO_FEE_TAKER, reason);
+    ho_crossing x = ho_cross(d->c, &d->liquidity, reference, side, lots < 0 ? -lots : lots);
+    ho_apply(d, -lots, ho_pay_spread(d, &x), HO_FEE_TAKER, reason);
 }
 
 /* A contract roll: entry, stop and target move by the jump, equity does not; two taker fees. */
@@ -159,6 +220,10 @@ static inline HO_HD void ho_roll(ho_desk *d, double jump, double close)
     if (d->ledger) {
         d->ledger->fees += fee;
         d->ledger->open.fees += fee;
+    }
+    if (d->bookings) {
+        d->bookings->roll_fee = fee;
+        d->bookings->rolled = 1;
     }
 }
 

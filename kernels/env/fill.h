@@ -9,22 +9,22 @@
 #include <stdint.h>
 
 #include "kernels/env/account.h"
-#include "kernels/env/market_view.h"
+#include "kernels/env/offer.h"
+#include "kernels/env/quote.h"
 #include "kernels/hd.h"
 
-static inline HO_HD ho_desk ho_desk_at(const ho_env_config *c, const ho_market_view *m,
-                                       const double *sigma, ho_account *a, int32_t bar,
-                                       ho_ledger *ledger, ho_step_out *out)
+static inline HO_HD ho_desk ho_desk_at(const ho_env_config *c, const ho_quote *q, ho_account *a,
+                                       ho_ledger *ledger, ho_bookings *bookings, ho_step_out *out)
 {
     ho_desk d;
     d.c = c;
     d.a = a;
     d.ledger = ledger;
+    d.bookings = bookings;
     d.out = out;
-    d.bar = bar;
-    d.sigma = sigma[bar - 1];
-    d.liquidity.impact_scale = c->has_volume ? c->impact_coef * d.sigma : 0.0;
-    d.liquidity.mean_volume = m->mean_volume[bar - 1];
+    d.bar = q->bar;
+    d.sigma = q->sigma;
+    d.liquidity = ho_quote_liquidity(c, q);
     return d;
 }
 
@@ -37,42 +37,43 @@ static inline HO_HD void ho_note_stop(ho_desk *d)
 }
 
 /* Phase 1: the stop at the open, else the order as far as it fills there. Returns the signed lots
- * that rest at *limit, 0 for none. All ways lead to one booking, so that a GPU's threads meet. */
-static inline HO_HD int32_t ho_fill_at_open(ho_desk *d, const ho_order *order, double size,
-                                            double equity, double open, double close, double volume,
+ * that rest at *limit, 0 for none. All ways lead to one booking, so that a GPU's threads meet.
+ * offer: of this account and quote, or NULL. */
+static inline HO_HD int32_t ho_fill_at_open(ho_desk *d, const ho_order *order, const ho_quote *q,
+                                            const ho_offer *offer, double size, double equity,
                                             double *limit)
 {
     const ho_env_config *c = d->c;
     ho_account *a = d->a;
-    int32_t stopped = ho_stop_touched(a, open, open), limited = 0;
+    int32_t stopped = ho_stop_touched(a, q->open, q->open), limited = 0, known = offer != NULL;
     int32_t fee = HO_FEE_TAKER, lots;
-    double reference = open;
+    double before = q->before + q->jump, reference = q->open;
     *limit = 0.0;
     if (stopped) {
         lots = -a->lots;
     } else {
-        lots = ho_wanted_trade(c, a, order, size, close, equity, d->bar);
+        lots = offer ? offer->order[order->offer].lots
+                     : ho_wanted_trade(c, a, order, size, before, equity, d->bar);
         if (lots == 0) {
             return 0;
         }
         int32_t side = lots > 0 ? 1 : -1;
         if (order->kind == HO_ORDER_LIMIT) {
-            *limit = ho_limit_price(c, close, side);
-            if (side > 0 ? open > *limit : open < *limit) {
+            *limit = offer ? offer->limit[side > 0] : ho_limit_price(c, before, side);
+            if (side > 0 ? q->open > *limit : q->open < *limit) {
                 return lots;
             }
             limited = 1;
+            known = known && c->fill == HO_FILL_NEXT_OPEN; /* offers are at market orders' */
         } else {
-            reference = c->fill == HO_FILL_NEXT_OPEN ? open : close;
+            reference = ho_order_reference(c, q);
         }
         if (order->kind == HO_ORDER_IOC) {
+            int32_t most = offer ? offer->ioc_most : ho_ioc_most(c, q);
             fee = HO_FEE_IOC;
-            if (close == 0.0 || fabs(reference / close - 1.0) > c->ioc_band) {
-                return 0;
-            }
-            if (c->has_volume) {
-                int32_t most = ho_floor_lots(c->ioc_participation * volume / c->lot);
-                lots = side * (side * lots < most ? side * lots : most);
+            if (side * lots > most) {
+                lots = side * most;
+                known = 0;
             }
         }
     }
@@ -80,8 +81,13 @@ static inline HO_HD int32_t ho_fill_at_open(ho_desk *d, const ho_order *order, d
         return 0;
     }
     int32_t side = lots > 0 ? 1 : -1;
-    double price = ho_crossing_price(c, &d->liquidity, reference, side, side * lots,
-                                     limited ? NULL : d->ledger);
+    ho_crossing x;
+    if (known) {
+        x = stopped ? offer->stop : offer->order[order->offer];
+    } else {
+        x = ho_cross(c, &d->liquidity, reference, side, side * lots);
+    }
+    double price = limited ? x.price : ho_pay_spread(d, &x);
     if (limited && (side > 0 ? *limit < price : *limit > price)) {
         price = *limit;
     }
@@ -93,17 +99,18 @@ static inline HO_HD int32_t ho_fill_at_open(ho_desk *d, const ho_order *order, d
 }
 
 /* Phases 2 to 4: a resting order, the stop, the target and the time limit inside the bar. */
-static inline HO_HD void ho_fill_inside(ho_desk *d, int32_t resting, double limit, double open,
-                                        double high, double low, double close)
+static inline HO_HD void ho_fill_inside(ho_desk *d, int32_t resting, double limit,
+                                        const ho_quote *q)
 {
     ho_account *a = d->a;
+    double high = q->high, low = q->low;
     int32_t added = 0;
     if (resting != 0 && (resting > 0 ? low < limit : high > limit)) {
         int32_t side = resting > 0 ? 1 : -1, held = ho_sign((double)a->lots);
         int32_t fills = 1;
         if (held == -side && ho_stop_touched(a, low, high)) {
             d->out->ambiguous++;
-            fills = fabs(open - limit) <= d->c->tick_size; /* else the stop came first */
+            fills = fabs(q->open - limit) <= d->c->tick_size; /* else the stop came first */
         }
         if (fills) {
             ho_apply(d, resting, limit, HO_FEE_MAKER, HO_EXIT_SIGNAL);
@@ -120,8 +127,9 @@ static inline HO_HD void ho_fill_inside(ho_desk *d, int32_t resting, double limi
     double price = a->target;
     d->out->ambiguous += stopped && passed;
     if (!profit) {
-        price = ho_crossing_price(d->c, &d->liquidity, stopped ? a->stop : close, side, side * lots,
-                                  d->ledger);
+        ho_crossing x =
+            ho_cross(d->c, &d->liquidity, stopped ? a->stop : q->close, side, side * lots);
+        price = ho_pay_spread(d, &x);
     }
     ho_apply(d, lots, price, profit ? HO_FEE_MAKER : HO_FEE_TAKER,
              stopped  ? HO_EXIT_STOP
@@ -134,57 +142,50 @@ static inline HO_HD void ho_fill_inside(ho_desk *d, int32_t resting, double limi
     }
 }
 
-/* One step from the close of bar t: sets out->equity, ret, label, ambiguous and the exits (the
- * caller cleared out). equity: at the close of t. */
-static inline HO_HD void ho_market_step(const ho_env_config *c, const ho_market_view *m,
-                                        const double *sigma, ho_account *account, int32_t t,
-                                        double equity, const ho_order *order, double size,
-                                        ho_ledger *ledger, ho_step_out *out)
+/* One step from the close of bar t: sets out->equity, label, ambiguous and the exits (the caller
+ * cleared out). equity, size: at the close of t. offer, ledger, bookings: or NULL. */
+static inline HO_HD void ho_market_step(const ho_env_config *c, const ho_quote *q,
+                                        const ho_offer *offer, ho_account *account, double equity,
+                                        const ho_order *order, double size, ho_ledger *ledger,
+                                        ho_bookings *bookings, ho_step_out *out)
 {
-    int32_t b = t + 1;
     ho_account copy = *account, *a = &copy; /* stores to it hold up no load of the settings */
-    const double *bar = m->bars + (int64_t)b * HO_BAR_COLUMNS;
-    double open = bar[HO_OPEN], high = bar[HO_HIGH], low = bar[HO_LOW];
-    double close = bar[HO_CLOSE], volume = bar[HO_VOLUME];
-    double before = bar[HO_CLOSE - HO_BAR_COLUMNS];
-    ho_desk d = ho_desk_at(c, m, sigma, a, b, ledger, out);
+    ho_desk d = ho_desk_at(c, q, a, ledger, bookings, out);
 
-    double jump = m->roll_jump ? m->roll_jump[b] : 0.0;
-    if (jump != 0.0) {
-        before += jump;
-        if (a->lots != 0) {
-            ho_roll(&d, jump, before);
-        }
+    if (q->jump != 0.0 && a->lots != 0) {
+        ho_roll(&d, q->jump, q->before + q->jump);
     }
-    if (!(c->has_volume && volume == 0.0)) { /* a bar without trades fills nothing */
+    if (!(c->has_volume && q->volume == 0.0)) { /* a bar without trades fills nothing */
         double limit;
-        int32_t resting = ho_fill_at_open(&d, order, size, equity, open, before, volume, &limit);
-        ho_fill_inside(&d, resting, limit, open, high, low, close);
+        int32_t resting = ho_fill_at_open(&d, order, q, offer, size, equity, &limit);
+        ho_fill_inside(&d, resting, limit, q);
     }
-    if (a->lots != 0 && c->flat_at_session_end && (m->bar_flags[b] & HO_BAR_SESSION_END)) {
-        ho_leave(&d, close, HO_EXIT_SESSION);
+    if (a->lots != 0 && c->flat_at_session_end && (q->flags & HO_BAR_SESSION_END)) {
+        ho_leave(&d, q->close, HO_EXIT_SESSION);
     }
-    if (a->lots != 0 && m->funding) {
-        double paid = (double)a->lots * c->lot * close * c->multiplier * m->funding[b];
+    if (a->lots != 0 && q->funding != 0.0) {
+        double paid = (double)a->lots * c->lot * q->close * c->multiplier * q->funding;
         a->cash -= paid;
         if (ledger) {
             ledger->funding += paid;
         }
+        if (bookings) {
+            bookings->funding = paid;
+        }
     }
-    out->equity = a->cash + (double)a->lots * c->lot * close * c->multiplier;
-    out->ret = ho_quotient(out->equity - equity, equity);
+    out->equity = a->cash + (double)a->lots * c->lot * q->close * c->multiplier;
     *account = copy;
 }
 
-/* The window's end: an open position leaves at the crossing price of bar b's close. Changes
- * out->equity and out->ret of the last step; before: the equity one step earlier. */
-static inline HO_HD void ho_market_finish(const ho_env_config *c, const ho_market_view *m,
-                                          const double *sigma, ho_account *a, int32_t b,
-                                          double before, ho_ledger *ledger, ho_step_out *out)
+/* The window's end: an open position leaves at the crossing price of the last close; q: of the last
+ * step. Changes out->equity and out->ret of that step; before: the equity one step earlier. */
+static inline HO_HD void ho_market_finish(const ho_env_config *c, const ho_quote *q, ho_account *a,
+                                          double before, ho_ledger *ledger, ho_bookings *bookings,
+                                          ho_step_out *out)
 {
     if (a->lots != 0) {
-        ho_desk d = ho_desk_at(c, m, sigma, a, b, ledger, out);
-        ho_leave(&d, m->bars[(int64_t)b * HO_BAR_COLUMNS + HO_CLOSE], HO_EXIT_END);
+        ho_desk d = ho_desk_at(c, q, a, ledger, bookings, out);
+        ho_leave(&d, q->close, HO_EXIT_END);
         out->equity = a->cash;
         out->ret = (a->cash - before) / before;
     }

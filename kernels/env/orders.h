@@ -19,6 +19,7 @@ typedef struct ho_order {
     int32_t urgency;  /* index of urgency_fraction */
     int32_t category; /* 0 short, 1 flat, 2 long */
     int32_t hold;     /* 1: keep the position as it is */
+    int32_t offer;    /* index of its ho_offer.order, -1: none */
 } ho_order;
 
 static inline HO_HD int32_t ho_sign(double x)
@@ -34,6 +35,7 @@ static inline HO_HD ho_order ho_order_target(double exposure)
     o.urgency = 2;
     o.category = 1 + ho_sign(exposure);
     o.hold = 0;
+    o.offer = -1;
     return o;
 }
 
@@ -43,6 +45,7 @@ static inline HO_HD ho_order ho_order_from_action(int32_t action)
     ho_order o = ho_order_target(0.5 * (double)(action / 9 - 2));
     o.kind = (action / 3) % 3;
     o.urgency = action % 3;
+    o.offer = action / 9 * HO_URGENCIES + o.urgency;
     return o;
 }
 
@@ -81,11 +84,10 @@ typedef struct ho_liquidity {
     double mean_volume;  /* of the 20 bars to b - 1 */
 } ho_liquidity;
 
-/* Price paid for crossing the spread: half-spread and impact against the trader, then the tick.
- * Books spread, impact and slippage where there is a ledger (rounding is their remainder). */
-static inline HO_HD double ho_crossing_price(const ho_env_config *c, const ho_liquidity *liquidity,
-                                             double reference, int32_t side, int32_t lots,
-                                             ho_ledger *ledger)
+/* Crosses the spread with `lots` > 0 on a side: half-spread and impact against the trader, then the
+ * tick. */
+static inline HO_HD ho_crossing ho_cross(const ho_env_config *c, const ho_liquidity *liquidity,
+                                         double reference, int32_t side, int32_t lots)
 {
     double amount = (double)lots * c->lot;
     double impact = 0.0, half, price;
@@ -101,14 +103,36 @@ static inline HO_HD double ho_crossing_price(const ho_env_config *c, const ho_li
         price = reference + (double)side * fabs(reference) * (half + impact);
         half = fabs(reference) * half;
     }
-    price = ho_tick_against(price, side, c->tick_size);
+    ho_crossing x;
+    x.price = ho_tick_against(price, side, c->tick_size);
+    x.reference = reference;
+    x.half = half;
+    x.impact = impact;
+    x.lots = side * lots;
+    return x;
+}
+
+/* Books spread, impact and slippage (rounding is their remainder). */
+static inline HO_HD void ho_ledger_cross(ho_ledger *ledger, const ho_env_config *c,
+                                         const ho_crossing *x)
+{
+    int32_t side = x->lots < 0 ? -1 : 1;
+    double unit = (double)(side * x->lots) * c->lot * c->multiplier;
+    ledger->spread += x->half * unit;
+    ledger->impact += fabs(x->reference) * x->impact * unit;
+    ledger->slippage += (double)side * (x->price - x->reference) * unit;
+}
+
+/* The price of ho_cross, booked where there is a ledger. */
+static inline HO_HD double ho_crossing_price(const ho_env_config *c, const ho_liquidity *liquidity,
+                                             double reference, int32_t side, int32_t lots,
+                                             ho_ledger *ledger)
+{
+    ho_crossing x = ho_cross(c, liquidity, reference, side, lots);
     if (ledger) {
-        double unit = amount * c->multiplier;
-        ledger->spread += half * unit;
-        ledger->impact += fabs(reference) * impact * unit;
-        ledger->slippage += (double)side * (price - reference) * unit;
+        ho_ledger_cross(ledger, c, &x);
     }
-    return price;
+    return x.price;
 }
 
 /* A limit price limit_offset half-spreads behind the close, on the tick away from the market. */

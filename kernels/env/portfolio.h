@@ -73,18 +73,18 @@ static inline HO_HD void ho_portfolio_seed54(const ho_env_lane *lane, const ho_e
     p[2] = e->equity > 0.0 ? ho_ratio_of(open_pnl, e->equity) : ho_ratio_of(0.0, 1.0);
 }
 
-/* p: [9] or [3], ho_portfolio_width(state_form): the columns of the state at the close of e->t. */
-static inline HO_HD void ho_env_portfolio_ratios(const ho_env_lane *lane, const ho_market_view *m,
-                                                 const ho_env *e, ho_ratio *p)
+/* p: [9] or [3], ho_portfolio_width(state_form): the columns of the state at the close of e->t.
+ * close, sigma: at e->t. */
+static inline HO_HD void ho_env_portfolio_ratios(const ho_env_lane *lane, const double *n_log2_n,
+                                                 const ho_env *e, double close, double sigma,
+                                                 ho_ratio *p)
 {
     const ho_env_config *c = &lane->config;
     const ho_account *a = &e->account;
-    double close = m->bars[(int64_t)e->t * HO_BAR_COLUMNS + HO_CLOSE];
     if (c->state_form == HO_STATE_SEED54) {
         ho_portfolio_seed54(lane, e, close, p);
         return;
     }
-    double sigma = lane->sigma[e->t];
     int32_t held = a->lots != 0, n = ho_category_total(e);
     double side = a->lots > 0 ? 1.0 : -1.0;
     double share = held ? (double)(e->t - a->opened) * lane->holding_scale : 0.0;
@@ -98,7 +98,7 @@ static inline HO_HD void ho_env_portfolio_ratios(const ho_env_lane *lane, const 
     p[4] = ho_barrier_distance(held && (a->has & HO_HAS_STOP), close, a->entry, a->stop);
     p[5] = ho_barrier_distance(held && (a->has & HO_HAS_TARGET), close, a->entry, a->target);
     p[6] = c->diversity_penalty != 0.0 && n > 0
-               ? ho_ratio_of(ho_entropy_times_n(e, m->n_log2_n), (double)n * HO_LOG2_3)
+               ? ho_ratio_of(ho_entropy_times_n(e, n_log2_n), (double)n * HO_LOG2_3)
                : ho_ratio_of(0.0, 1.0);
     p[7] = ho_ratio_of(e->size, (double)c->max_lots);
     p[8] = c->reward_base == HO_REWARD_DSR && variance > 0.0 ? ho_ratio_of(e->dsr_a, sqrt(variance))
@@ -111,7 +111,9 @@ static inline HO_HD void ho_env_portfolio(const ho_env_lane *lane, const ho_mark
 {
     ho_ratio ratio[HO_PORTFOLIO_FEATURES];
     const int32_t width = ho_portfolio_width(lane->config.state_form);
-    ho_env_portfolio_ratios(lane, m, e, ratio);
+    ho_env_portfolio_ratios(lane, m->n_log2_n, e,
+                            m->bars[(int64_t)e->t * HO_BAR_COLUMNS + HO_CLOSE], lane->sigma[e->t],
+                            ratio);
     for (int32_t i = 0; i < width; i++) {
         p[i] = ho_ratio_value(&ratio[i], ho_portfolio_limit(lane->config.state_form, i));
     }

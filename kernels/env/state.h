@@ -63,6 +63,29 @@ typedef struct ho_ledger {
     ho_trade closed[HO_CLOSED_MAX];
 } ho_ledger;
 
+/* Crossing the spread: the price paid, the market's, and what the difference is made of. */
+typedef struct ho_crossing {
+    double price, reference;
+    double half, impact; /* half-spread in price units, impact as a share of the reference */
+    int32_t lots;        /* signed */
+} ho_crossing;
+
+/* One booking: what happened to the account. */
+typedef struct ho_fill_note {
+    double price, fee;
+    double entry_before, entry; /* average entry price before and after */
+    int32_t lots, held;         /* signed: traded, held before */
+    int32_t reason;             /* ho_exit_reason of a round trip that it closes */
+} ho_fill_note;
+
+/* A bar's bookings, for a ledger that is kept later; in order of their kind. */
+typedef struct ho_bookings {
+    double roll_fee, funding;
+    int32_t rolled, crossings, fills;
+    ho_crossing crossing[HO_CLOSED_MAX];
+    ho_fill_note fill[HO_CLOSED_MAX];
+} ho_bookings;
+
 typedef enum ho_episode_end {
     HO_END_NONE,
     HO_END_RUIN,    /* terminal */

@@ -25,23 +25,29 @@
 #include "kernels/env/state.h"
 #include "kernels/hd.h"
 
-/* No step leads on from bar t: the window or an unsplit stretch of data ends there. */
+/* No step leads on from bar t of these flags: the window or an unsplit stretch of data ends there.
+ */
+static inline HO_HD int32_t ho_is_last(const ho_env_lane *lane, int32_t t, int32_t flags)
+{
+    return t + 1 >= lane->end || (flags & HO_BAR_SPLIT_NEXT);
+}
+
 static inline HO_HD int32_t ho_is_last_bar(const ho_env_lane *lane, const ho_market_view *m,
                                            int32_t t)
 {
-    return t + 1 >= lane->end || (m->bar_flags[t] & HO_BAR_SPLIT_NEXT);
+    return ho_is_last(lane, t, m->bar_flags[t]);
 }
 
 /* Lots at exposure 1 for the decision at e->t; with volatility sizing it moves only on a change of
- * at least resize_band. */
-static inline HO_HD void ho_env_update_size(const ho_env_lane *lane, ho_env *e)
+ * at least resize_band. sigma: at e->t. */
+static inline HO_HD void ho_env_resize(const ho_env_lane *lane, ho_env *e, double sigma)
 {
     const ho_env_config *c = &lane->config;
     double size = (double)c->max_lots;
     if (c->sizing == HO_SIZING_KELLY) {
         size *= c->kelly_share;
     } else if (c->sizing == HO_SIZING_VOLATILITY) {
-        double sigma = lane->sigma[e->t], share = c->vol_cap;
+        double share = c->vol_cap;
         if (sigma > 0.0 && c->target_vol / sigma < share) {
             share = c->target_vol / sigma;
         }
@@ -51,6 +57,11 @@ static inline HO_HD void ho_env_update_size(const ho_env_lane *lane, ho_env *e)
         }
     }
     e->size = size;
+}
+
+static inline HO_HD void ho_env_update_size(const ho_env_lane *lane, ho_env *e)
+{
+    ho_env_resize(lane, e, lane->sigma[e->t]);
 }
 
 /* A new episode at the close of bar t with a position of `exposure` bought at that close without
@@ -162,9 +173,10 @@ static inline HO_HD void ho_step_out_clear(ho_step_out *out)
     out->truncated = 0;
 }
 
-/* How the episode ends with this step, if it does: e->t, steps and equity are the new ones. */
-static inline HO_HD void ho_env_judge_end(const ho_env_lane *lane, const ho_market_view *m,
-                                          const ho_env *e, ho_step_out *out)
+/* How the episode ends with this step, if it does: e->t, steps and equity are the new ones; flags:
+ * of bar e->t. */
+static inline HO_HD void ho_env_judge_end(const ho_env_lane *lane, const ho_env *e, int32_t flags,
+                                          ho_step_out *out)
 {
     const ho_env_config *c = &lane->config;
     int32_t barrier = 0;
@@ -177,7 +189,7 @@ static inline HO_HD void ho_env_judge_end(const ho_env_lane *lane, const ho_mark
         out->end = HO_END_RUIN;
     } else if (barrier) {
         out->end = HO_END_BARRIER;
-    } else if (ho_is_last_bar(lane, m, e->t)) {
+    } else if (ho_is_last(lane, e->t, flags)) {
         out->end = HO_END_WINDOW;
     } else if (!lane->evaluation && e->steps >= lane->length) {
         out->end = HO_END_LENGTH;
@@ -190,38 +202,43 @@ static inline HO_HD void ho_env_judge_end(const ho_env_lane *lane, const ho_mark
 enum { HO_RATIO_RET, HO_RATIO_LOAD, HO_RATIO_ENTROPY, HO_STEP_RATIOS };
 
 /* A step but for its reward, see ho_env_step: `in` gets what needs no division, `ratio` the rest,
- * so that a GPU can divide together with the portfolio's columns. */
-static inline HO_HD void ho_env_step_open(const ho_env_lane *lane, const ho_market_view *m,
-                                          ho_env *e, ho_ring ring, const ho_order *order,
-                                          ho_ledger *ledger, ho_step_out *out, ho_reward_in *in,
+ * so that a GPU can divide together with the portfolio's columns. q: of bar e->t + 1; offer: of the
+ * account as it is, or NULL; ledger, bookings: or NULL. */
+static inline HO_HD void ho_env_step_open(const ho_env_lane *lane, const double *n_log2_n,
+                                          const ho_quote *q, const ho_offer *offer, ho_env *e,
+                                          ho_ring ring, const ho_order *order, ho_ledger *ledger,
+                                          ho_bookings *bookings, ho_step_out *out, ho_reward_in *in,
                                           ho_ratio ratio[HO_STEP_RATIOS])
 {
     const ho_env_config *c = &lane->config;
     double before = e->equity;
     ho_step_out_clear(out);
-    ho_market_step(c, m, lane->sigma, &e->account, e->t, before, order, e->size, ledger, out);
+    ho_market_step(c, q, offer, &e->account, before, order, e->size, ledger, bookings, out);
     e->t++;
     e->steps++;
     e->equity = out->equity;
 
     int32_t lots = e->account.lots;
-    in->dsr = c->reward_base == HO_REWARD_DSR ? ho_dsr_step(c, e, out->ret) : 0.0;
-    in->label = out->label;
-    in->judged = 0;
     ratio[HO_RATIO_RET] = ho_ratio_of(out->equity - before, before);
     ratio[HO_RATIO_LOAD] = ho_ratio_of((double)(lots < 0 ? -lots : lots), (double)c->max_lots);
     ratio[HO_RATIO_ENTROPY] = ho_ratio_of(0.0, 1.0);
+    in->dsr = 0.0;
+    in->label = out->label;
+    in->judged = 0;
+    if (c->reward_base == HO_REWARD_DSR) {
+        in->dsr = ho_dsr_step(c, e, ho_quotient(out->equity - before, before));
+    }
     if (ho_diversity_on(c)) {
         ho_diversity_push(c, e, ring, order->category);
         ratio[HO_RATIO_ENTROPY] =
-            ho_ratio_of(ho_entropy_times_n(e, m->n_log2_n), (double)ho_category_total(e));
+            ho_ratio_of(ho_entropy_times_n(e, n_log2_n), (double)ho_category_total(e));
         in->judged = ho_category_total(e) >= c->diversity_warmup;
     }
-    ho_env_judge_end(lane, m, e, out);
+    ho_env_judge_end(lane, e, q->flags, out);
     if (lane->evaluation && e->steps % lane->length == 0) {
         e->anchor = e->equity;
     }
-    ho_env_update_size(lane, e);
+    ho_env_resize(lane, e, q->sigma_next);
 }
 
 /* The reward of a step from the values of its quotients. curiosity: see ho_env_step. */
@@ -247,7 +264,9 @@ static inline HO_HD void ho_env_step(const ho_env_lane *lane, const ho_market_vi
     ho_reward_in in;
     ho_ratio ratio[HO_STEP_RATIOS];
     double quotient[HO_STEP_RATIOS];
-    ho_env_step_open(lane, m, e, ring, order, ledger, out, &in, ratio);
+    const ho_quote quote = ho_market_quote(m, lane->sigma, e->t);
+    ho_env_step_open(lane, m->n_log2_n, &quote, NULL, e, ring, order, ledger, NULL, out, &in,
+                     ratio);
     for (int32_t i = 0; i < HO_STEP_RATIOS; i++) {
         quotient[i] = ho_quotient(ratio[i].num, ratio[i].den);
     }
@@ -271,12 +290,13 @@ static inline HO_HD void ho_env_next(const ho_env_lane *lane, const ho_market_vi
     }
 }
 
-/* The end of a backtest: an open position leaves at the crossing price of the last close. before:
- * equity one step earlier (the initial capital after a single step). */
-static inline HO_HD void ho_env_finish(const ho_env_lane *lane, const ho_market_view *m, ho_env *e,
-                                       double before, ho_ledger *ledger, ho_step_out *out)
+/* The end of a backtest: an open position leaves at the crossing price of the last close. q: of the
+ * last step; before: equity one step earlier (the initial capital after a single step). */
+static inline HO_HD void ho_env_finish(const ho_env_lane *lane, const ho_quote *q, ho_env *e,
+                                       double before, ho_ledger *ledger, ho_bookings *bookings,
+                                       ho_step_out *out)
 {
-    ho_market_finish(&lane->config, m, lane->sigma, &e->account, e->t, before, ledger, out);
+    ho_market_finish(&lane->config, q, &e->account, before, ledger, bookings, out);
     e->equity = out->equity;
 }
 

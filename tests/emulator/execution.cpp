@@ -331,12 +331,12 @@ unsigned lane(void)
 
 /* ---- asynchronous copies ---- */
 
-void copy_later(void *to, const void *from)
+void copy_later(void *to, const void *from, unsigned bytes)
 {
-    if ((uintptr_t)to % 16 != 0 || (uintptr_t)from % 16 != 0) {
-        fault("cp.async: an address is no multiple of 16");
+    if ((uintptr_t)to % bytes != 0 || (uintptr_t)from % bytes != 0) {
+        fault("cp.async: an address is no multiple of %u", bytes);
     }
-    machine.current->copies.push_back({to, from});
+    machine.current->copies.push_back({to, from, bytes});
 }
 
 void copies_close(void)
@@ -355,9 +355,9 @@ void copies_wait(int pending)
     }
     for (size_t i = 0; i < done; i++) {
         if (t->copies[i].from) {
-            memcpy(t->copies[i].to, t->copies[i].from, 16);
+            memcpy(t->copies[i].to, t->copies[i].from, t->copies[i].bytes);
         } else {
-            memset(t->copies[i].to, 0, 16);
+            memset(t->copies[i].to, 0, t->copies[i].bytes);
         }
     }
     t->copies.erase(t->copies.begin(), t->copies.begin() + (ptrdiff_t)done);

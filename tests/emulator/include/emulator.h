@@ -32,6 +32,7 @@ namespace ho_emu
 struct pending_copy {
     void *to;
     const void *from; /* NULL: zeros */
+    unsigned bytes;
 };
 
 struct thread;                /* execution.cpp */
@@ -62,7 +63,8 @@ void join(uint32_t mask, const char *what, void *mine, joint_work *all);
 
 /* ---- asynchronous copies: done as late as allowed, when the thread waits for them ---- */
 
-void copy_later(void *to, const void *from);
+/* 16 or 8 bytes; from NULL: zeros. */
+void copy_later(void *to, const void *from, unsigned bytes = 16);
 void copies_close(void);
 void copies_wait(int pending);
 

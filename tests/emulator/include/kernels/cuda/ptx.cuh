@@ -27,6 +27,11 @@ static inline void copy16_async(void *dst, const void *src, bool valid)
     ho_emu::copy_later(ho_emu::shared_pointer(shared_address(dst), 16), valid ? src : NULL);
 }
 
+static inline void copy8_async(void *dst, const void *src)
+{
+    ho_emu::copy_later(ho_emu::shared_pointer(shared_address(dst), 8), src, 8);
+}
+
 static inline void copies_commit(void)
 {
     ho_emu::copies_close();
@@ -162,11 +167,6 @@ static inline uint32_t warp_max_u32(uint32_t x)
 static inline uint4 shared_load16(uint32_t address)
 {
     return *(const uint4 *)ho_emu::shared_pointer(address, 16);
-}
-
-static inline void touch(const void *p)
-{
-    (void)*(const volatile uint8_t *)p;
 }
 
 #endif
