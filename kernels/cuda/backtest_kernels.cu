@@ -10,20 +10,17 @@
 #include <cuda_bf16.h>
 
 #include "kernels/cuda/device.h"
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-#include "kernels/cuda/hopper.cuh"
-#endif
+#include "kernels/cuda/helpers.cuh"
 #include "kernels/cuda/pass.cuh"
 #include "kernels/cuda/policy_block.cuh"
 #include "kernels/cuda/quote_block.cuh"
 #include "kernels/cuda/sample_block.cuh"
 
-/* The helping warps are a third group of four, so that registers can change hands. */
 enum {
     RULE_THREADS = 128, /* a warp a scheduler, as fast as one alone; the rest is an epoch's */
     OFFER_WARP = POLICY_WARPS, /* the first of two */
     BOOK_WARP = OFFER_WARP + 2,
-    PASS_THREADS = POLICY_THREADS + 128,
+    PASS_THREADS = HELPED_THREADS,
     OFFER_THREADS = POLICY_THREADS + 64, /* those that meet when scores and offers are ready */
 };
 
@@ -190,25 +187,6 @@ static __device__ __forceinline__ void warp_fetch(const backtest_view &v, const 
     }
 }
 
-/* Weights held in registers leave too few for 12 warps: on sm_90a the helpers give theirs. */
-template <bool HELD> static __device__ __forceinline__ void registers_for_helpers(void)
-{
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-    if (HELD) {
-        registers_give<88>();
-    }
-#endif
-}
-
-template <bool HELD> static __device__ __forceinline__ void registers_for_network(void)
-{
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-    if (HELD) {
-        registers_take<208>();
-    }
-#endif
-}
-
 /* The head of a bar: states, accounts, quotes and notes are there. Does any pass go on? */
 static __device__ __forceinline__ bool bar_begins(const backtest_block *block, int now)
 {
@@ -240,18 +218,7 @@ static __device__ void make_offers(backtest_block *block, int count)
     const pass_state *s = &block->state[w < count ? w : 0];
     for (int now = 0; bar_begins(block, now); now ^= 1) {
         if (w < count && !s->done) {
-            const ho_quote *q = &block->quote[now][w];
-            ho_offer *offer = &block->offer[w];
-            const ho_account account = s->env.account;
-            for (int i = first; i <= HO_OFFER_ORDERS; i += lanes) {
-                ho_crossing *to = i < HO_OFFER_ORDERS ? &offer->order[i] : &offer->stop;
-                *to = ho_offer_order(c, &account, q, s->env.size, s->env.equity, i);
-            }
-            if (first < 2) {
-                offer->limit[first] = ho_limit_price(c, q->before + q->jump, first ? 1 : -1);
-            } else if (first == 2) {
-                offer->ioc_most = ho_ioc_most(c, q);
-            }
+            offer_by_threads(c, &s->env, &block->quote[now][w], first, lanes, &block->offer[w]);
         }
         orders_known();
     }
@@ -300,8 +267,8 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
     pass_plan *p = &block->plan[warp];
     pass_state *s = &block->state[warp];
     float *score = (float *)(shared + plan.score) + warp * SCORE_PITCH;
-    T *const row[2] = {(T *)(shared + plan.state[0]) + warp * STATE_PITCH,
-                       (T *)(shared + plan.state[1]) + warp * STATE_PITCH};
+    T *const rows = (T *)(shared + plan.state[0]) + warp * STATE_PITCH;
+    const int other_row = (plan.state[1] - plan.state[0]) / (int)sizeof(T);
     policy_held held;
     for (int i = (int)threadIdx.x; i < 2 * PASSES_BLOCK * STATE_PITCH; i += POLICY_THREADS) {
         put_column((T *)(shared + plan.state[i / (PASSES_BLOCK * STATE_PITCH)]) +
@@ -322,14 +289,14 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
             pass_begin(s, p, &v.market, block->ring[warp]);
             block->note[0][warp].fresh = block->note[1][warp].fresh = 0;
         }
-        warp_fetch(v, p, row[0], begin);
+        warp_fetch(v, p, rows, begin);
         quote_fetch<32>(&block->quote[0][warp], v.market, p->lane.sigma, begin);
         copies_commit();
         copies_wait<0>();
         quote_complete<32>(&block->quote[0][warp], begin, v.market.bar_flags[begin + 1]);
         __syncwarp();
         warp_portfolio(v, p, s, block->n_log2_n, block->quote[0][warp].before,
-                       block->quote[0][warp].sigma, score, row[0]);
+                       block->quote[0][warp].sigma, score, rows);
     }
     ensemble_vote vote;
     const ho_branches *branches = &v.policy.branches;
@@ -343,10 +310,11 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
         if (!bar_begins(block, now)) {
             break;
         }
+        T *const next_row = rows + (now ^ 1) * other_row;
         uint8_t flags = 0;
         const int32_t t = live ? s->env.t : 0;
         if (live) {
-            warp_fetch(v, p, row[now ^ 1], t + 1);
+            warp_fetch(v, p, next_row, t + 1);
             if (t + 2 < p->lane.end) {
                 flags =
                     quote_fetch<32>(&block->quote[now ^ 1][warp], v.market, p->lane.sigma, t + 1);
@@ -407,12 +375,12 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
                 action = branches->count > 1 ? choice : ho_branches_action(branches, &choice);
             }
             const ho_order order = ho_order_from_action(action);
-            pass_advance(s, p, block->n_log2_n, q, &block->offer[warp], block->ring[warp], &order,
-                         action, &block->note[now][warp]);
+            pass_advance(s, p, block->n_log2_n, q, offer_there(&block->offer[warp]),
+                         block->ring[warp], &order, action, &block->note[now][warp]);
         }
         __syncwarp();
         if (!s->done) {
-            warp_portfolio(v, p, s, block->n_log2_n, q->close, q->sigma_next, score, row[now ^ 1]);
+            warp_portfolio(v, p, s, block->n_log2_n, q->close, q->sigma_next, score, next_row);
         }
     }
     books_complete();

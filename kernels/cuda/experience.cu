@@ -16,6 +16,7 @@
 #include "kernels/cuda/curiosity_block.cuh"
 #include "kernels/cpu/init.h"
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/helpers.cuh"
 #include "kernels/cuda/policy_block.cuh"
 #include "kernels/cuda/quote_block.cuh"
 #include "kernels/cuda/sample_block.cuh"
@@ -24,12 +25,24 @@
 /* Quotients a slot's group takes at once: the portfolio's, then the step's. */
 enum { RATIOS = HO_PORTFOLIO_FEATURES + HO_STEP_RATIOS };
 
-/* What a block keeps in its extra shared memory. */
-template <int E> struct experience_block {
+/* A step whose reward and record are still to be made. */
+typedef struct open_step {
+    ho_reward_in reward;
+    double quotient[HO_STEP_RATIOS];
+    ho_step_out out;
+    ho_trace_step *trace; /* NULL: none */
+    int32_t bar, action;
+} open_step;
+
+/* What a block keeps in its extra shared memory. HELPED: helping warps work out offers and finish
+ * the records, and quotes come a step ahead. */
+template <int E, bool HELPED> struct experience_block {
     ho_env_lane env;
     ho_slot_device slot[E];
-    ho_quote quote[E]; /* of the step under way */
-    int32_t bar[E];    /* row of the features of each slot's state; -1: idle */
+    ho_quote quote[HELPED ? 2 : 1][E]; /* of the step under way; of the next one */
+    int32_t bar[E];                    /* row of the features of each slot's state; -1: idle */
+    ho_offer offer[HELPED ? E : 1];
+    open_step open[HELPED ? E : 1];
 };
 
 /* What chance says about one branch in one step of a slot. */
@@ -107,14 +120,14 @@ static __device__ __forceinline__ void forget_held(ho_slot_device *s)
 
 /* A slot's portfolio columns: the owner writes quotients into the slot's score row, the group's
  * threads divide, each its columns sub, sub + S, ... which it keeps in `column` and puts into the
- * state row. With STEP the quotients of the step's reward follow the columns there; their values
- * take the numerators' places. All threads of the warp take part; `wanted` is the same in a group.
+ * state row. With STEP the quotients of the step's reward follow the columns there; their values go
+ * to `value`, `stride` apart. All threads of the warp take part; `wanted` is the same in a group.
  * close, sigma: at the state's bar. */
 template <typename T, int S, bool STEP, int COLUMNS>
 static __device__ __forceinline__ void
 group_portfolio(const ho_experience_view &v, const ho_env_lane *env, const ho_slot_device *s,
                 double close, double sigma, float *score, T *row, bool wanted,
-                float (&column)[COLUMNS])
+                float (&column)[COLUMNS], double *value, int stride)
 {
     const int sub = (int)threadIdx.x % S;
     ho_ratio *ratio = (ho_ratio *)score;
@@ -134,7 +147,7 @@ group_portfolio(const ho_experience_view &v, const ho_env_lane *env, const ho_sl
                 column[i] = (float)ho_clip(q, -limit, limit);
                 put_column(row + v.market_columns + c, column[i]);
             } else {
-                ratio[c].num = q;
+                value[(c - HO_PORTFOLIO_FEATURES) * stride] = q;
             }
         }
     }
@@ -155,7 +168,20 @@ group_state(const ho_experience_view &v, const ho_env_lane *env, const ho_slot_d
         sigma = env->sigma[bar];
     }
     __syncwarp();
-    group_portfolio<T, S, false>(v, env, s, close, sigma, score, row, wanted, column);
+    group_portfolio<T, S, false>(v, env, s, close, sigma, score, row, wanted, column, NULL, 0);
+}
+
+/* The quote of the step from `bar`, at once. All threads of the warp take part. */
+template <int S>
+static __device__ __forceinline__ void group_quote(ho_quote *q, const ho_market_view &m,
+                                                   const double *sigma, int32_t bar, bool wanted)
+{
+    const uint8_t flags = wanted ? quote_fetch<S>(q, m, sigma, bar) : 0;
+    copies_commit();
+    copies_wait<0>();
+    if (wanted) {
+        quote_complete<S>(q, bar, flags);
+    }
 }
 
 /* The owner's part of a step's record; the portfolio columns are the group's. */
@@ -172,21 +198,47 @@ static __device__ __forceinline__ void record_step(ho_trace_step *trace, int32_t
     *(uint2 *)((uint8_t *)trace + 16) = make_uint2(flags0, flags1);
 }
 
+/* The helping warps' loop, 16 threads a slot: offers of the step that the network decides; then the
+ * reward and the record of the one before. */
+template <int E>
+static __device__ __forceinline__ void help(experience_block<E, true> *block, int steps)
+{
+    const int thread = (int)threadIdx.x - POLICY_THREADS, e = thread / 16, i = thread % 16;
+    const bool exists = e < E;
+    open_step *open = &block->open[exists ? e : 0];
+    for (int step = 0; step <= steps; step++) {
+        __syncthreads(); /* states, accounts, quotes */
+        if (step < steps && exists && block->bar[e] >= 0) {
+            offer_by_threads(&block->env.config, &block->slot[e].env, &block->quote[step & 1][e], i,
+                             16, &block->offer[e]);
+        }
+        if (exists && i == 0 && open->trace) {
+            ho_env_step_reward(&block->env.config, &open->reward, open->quotient, 0.0f, &open->out);
+            record_step(open->trace, open->bar, open->action, &open->out);
+            open->trace = NULL;
+        }
+        if (step < steps) {
+            __syncthreads(); /* scores, offers */
+        }
+    }
+}
+
 /* Which lanes a launch takes. */
 typedef enum lane_choice { ALL_LANES, LANES_WITHOUT_LEDGER, LANES_WITH_LEDGER } lane_choice;
 
 /* PLAIN: a greedy policy, no curiosity, no lane that keeps a ledger (Kelly): code that is not there
- * needs no registers and no room among the instructions. */
-template <typename T, int NT, bool HELD, bool PLAIN>
-static __global__ void __launch_bounds__(POLICY_THREADS, 1)
+ * needs no registers and no room among the instructions. HELPED: four more warps, see help; plain
+ * kernels of 8 states. slots: of a block, <= E. */
+template <typename T, int NT, bool HELD, bool PLAIN, bool HELPED>
+static __global__ void __launch_bounds__(HELPED ? HELPED_THREADS : POLICY_THREADS, 1)
     experience(const __grid_constant__ ho_experience_view v,
-               const __grid_constant__ policy_plan plan, lane_choice choice)
+               const __grid_constant__ policy_plan plan, lane_choice choice, int slots)
 {
     constexpr int E = 8 * NT, SLOTS_WARP = E / POLICY_WARPS, S = 32 / SLOTS_WARP;
     constexpr int COLUMNS = (RATIOS + S - 1) / S;
     extern __shared__ __align__(128) uint8_t shared[];
-    const int groups = (v.episodes + E - 1) / E;
-    const int k = (int)blockIdx.x / groups, first = (int)blockIdx.x % groups * E;
+    const int groups = (v.episodes + slots - 1) / slots;
+    const int k = (int)blockIdx.x / groups, first = (int)blockIdx.x % groups * slots;
     const ho_lane_device *lane = &v.lane[k];
     if (!lane->active || lane->guard != 0) {
         return;
@@ -195,7 +247,16 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
     if (choice != ALL_LANES && kelly != (choice == LANES_WITH_LEDGER)) {
         return;
     }
-    experience_block<E> *block = (experience_block<E> *)(shared + plan.extra);
+    typedef experience_block<E, HELPED> block_type;
+    block_type *block = (block_type *)(shared + plan.extra);
+    if (HELPED) {
+        if (threadIdx.x >= POLICY_THREADS) {
+            registers_for_helpers<HELD>();
+            help<E>((experience_block<E, true> *)block, v.steps);
+            return;
+        }
+        registers_for_network<HELD>();
+    }
     const uint8_t *packed = v.packed + (size_t)k * v.policy.bytes;
     policy_held held;
     if (threadIdx.x == 0) {
@@ -216,9 +277,8 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
 
     /* Thread group e carries slot n; its first thread owns the slot's environment. */
     const int e = (int)threadIdx.x / S, sub = (int)threadIdx.x % S, n = first + e;
-    const bool exists = n < v.episodes, owner = exists && sub == 0;
+    const bool exists = e < slots && n < v.episodes, owner = exists && sub == 0;
     ho_slot_device *s = &block->slot[e];
-    ho_quote *quote = &block->quote[e];
     const size_t at = (size_t)k * v.episodes + (exists ? n : 0);
     ho_ledger *ledger = !PLAIN && kelly ? &v.ledger[at] : NULL;
     const ho_ring ring = {v.ring + (size_t)k * v.ring_words * v.episodes + (exists ? n : 0),
@@ -229,12 +289,15 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
     float *noise = !HELD && v.policy.noise_size > 0 ? (float *)(shared + plan.noise) : NULL;
     const float v_max = (float)lane->agent.v_max;
     float *score = (float *)(shared + plan.score) + e * SCORE_PITCH;
-    T *const row[2] = {(T *)(shared + plan.state[0]) + e * STATE_PITCH,
-                       (T *)(shared + plan.state[1]) + e * STATE_PITCH};
+    T *const rows = (T *)(shared + plan.state[0]) + e * STATE_PITCH;
+    const int other_row = (plan.state[1] - plan.state[0]) / (int)sizeof(T);
     float before[COLUMNS] = {0}, after[COLUMNS] = {0};
     int active_steps = 0;
     if (sub == 0) {
         block->bar[e] = -1;
+        if (HELPED) {
+            block->open[HELPED ? e : 0].trace = NULL;
+        }
         for (int i = 0; i < (int)(sizeof *s / 4); i++) {
             ((int32_t *)s)[i] = 0; /* padding, too: checkpoints compare bytes */
         }
@@ -248,7 +311,10 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
         block->bar[e] = s->env.t;
     }
     __syncwarp();
-    group_state<T, S>(v, &block->env, s, score, row[0], exists, before);
+    group_state<T, S>(v, &block->env, s, score, rows, exists, before);
+    if (HELPED) {
+        group_quote<S>(&block->quote[0][e], v.market, sigma, block->bar[e], exists);
+    }
 
     constexpr int BRANCHES = HELD ? 1 : HO_BRANCHES_MAX; /* the held shape has one of 45 */
     chance drawn[BRANCHES];
@@ -260,18 +326,24 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
                                        (uint32_t)n);
             }
         }
-        const int now = step & 1, next = now ^ 1;
+        const int now = step & 1;
+        T *const next_row = rows + (now ^ 1) * other_row;
+        const ho_quote *quote = &block->quote[HELPED ? now : 0][e];
         __syncthreads(); /* states and bars of this step */
         const bool active = block->bar[e] >= 0;
         constexpr int row_chunks = (int)(HO_STATE_PAD * sizeof(T) / 16);
+        ho_quote *coming_quote = &block->quote[HELPED ? now ^ 1 : 0][e];
+        const int32_t coming = block->bar[e] + (HELPED ? 1 : 0); /* the bar it is for */
         uint8_t flags = 0;
         if (active) { /* the next bar's row, which a step without reset needs, and its quote */
             const uint8_t *from = (const uint8_t *)((const T *)v.features +
                                                     ((int64_t)block->bar[e] + 1) * HO_STATE_PAD);
             for (int i = sub; i < row_chunks; i += S) {
-                copy16_async((uint8_t *)row[next] + i * 16, from + i * 16);
+                copy16_async((uint8_t *)next_row + i * 16, from + i * 16);
             }
-            flags = quote_fetch<S>(quote, v.market, sigma, block->bar[e]);
+            if (!HELPED || coming + 1 < block->env.end) {
+                flags = quote_fetch<S>(coming_quote, v.market, sigma, coming);
+            }
         }
         copies_commit();
         if (noise) {
@@ -279,7 +351,7 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
         }
         policy_scores<T, NT, HELD>(v.policy, plan, packed, shared, held, now, noise, v_max);
         copies_wait<0>();
-        quote_complete<S>(quote, block->bar[e], flags);
+        quote_complete<S>(coming_quote, coming, flags);
         __syncthreads(); /* scores */
         int action = 0;  /* of the owner */
         if (!PLAIN && v.samples) {
@@ -302,6 +374,7 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
         }
         ho_trace_step *trace = &v.trace[((size_t)k * v.steps + step) * v.episodes + n];
         ho_ratio *step_ratio = (ho_ratio *)score + HO_PORTFOLIO_FEATURES;
+        open_step *open = &block->open[HELPED ? e : 0];
         int32_t bar = 0;
         ho_step_out out;
         ho_reward_in reward;
@@ -310,8 +383,9 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
         if (owner && active) {
             bar = s->env.t;
             const ho_order order = ho_order_from_action(action);
-            ho_env_step_open(&block->env, v.market.n_log2_n, quote, NULL, &s->env, ring, &order,
-                             ledger, NULL, &out, &reward, step_ratio);
+            ho_env_step_open(&block->env, v.market.n_log2_n, quote,
+                             HELPED ? offer_there(&block->offer[HELPED ? e : 0]) : NULL, &s->env,
+                             ring, &order, ledger, NULL, &out, &reward, step_ratio);
             active_steps++;
             if (ledger) {
                 ho_moments_add_closed(&block->env.config, &v.moments[at], ledger);
@@ -321,8 +395,16 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
         }
         __syncwarp();
         group_portfolio<T, S, true>(v, &block->env, s, quote->close, quote->sigma_next, score,
-                                    row[next], active, after);
-        if (owner && active) {
+                                    next_row, active, after,
+                                    HELPED ? open->quotient : &step_ratio->num, HELPED ? 1 : 2);
+        if (HELPED && owner && active) {
+            open->reward = reward;
+            open->out = out;
+            open->trace = trace;
+            open->bar = bar;
+            open->action = action;
+        }
+        if (!HELPED && owner && active) {
             const double quotient[HO_STEP_RATIOS] = {step_ratio[HO_RATIO_RET].num,
                                                      step_ratio[HO_RATIO_LOAD].num,
                                                      step_ratio[HO_RATIO_ENTROPY].num};
@@ -355,8 +437,14 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
             __shfl_sync(0xffffffffu, out.end, (int)threadIdx.x % 32 / S * S) != HO_END_NONE;
         if (__any_sync(0xffffffffu, ended)) { /* a new episode: its state was not foreseen */
             const bool begun = ended && block->bar[e] >= 0;
-            group_state<T, S>(v, &block->env, s, score, row[next], begun, before);
+            group_state<T, S>(v, &block->env, s, score, next_row, begun, before);
+            if (HELPED) {
+                group_quote<S>(coming_quote, v.market, sigma, block->bar[e], begun);
+            }
         }
+    }
+    if (HELPED) {
+        __syncthreads(); /* the last step's record can be made */
     }
     if (owner) {
         v.slot[at] = *s;
@@ -366,11 +454,11 @@ static __global__ void __launch_bounds__(POLICY_THREADS, 1)
 
 /* ---- launcher -------------------------------------------------------------------------------- */
 
-typedef void (*experience_kernel)(ho_experience_view, policy_plan, lane_choice);
+typedef void (*experience_kernel)(ho_experience_view, policy_plan, lane_choice, int);
 
-template <int E> static int extra_of(int curious)
+template <int E, bool HELPED = false> static int extra_of(int curious)
 {
-    return (int)(sizeof(experience_block<E>) + (curious ? sizeof(curiosity_block<E>) : 0));
+    return (int)(sizeof(experience_block<E, HELPED>) + (curious ? sizeof(curiosity_block<E>) : 0));
 }
 
 static int block_extra(int states, int curious)
@@ -384,23 +472,23 @@ static int block_extra(int states, int curious)
 template <typename T> static experience_kernel half_kernel_of(int held, int states)
 {
     if (held) {
-        return states == 8    ? experience<T, 1, true, false>
-               : states == 16 ? experience<T, 2, true, false>
-               : states == 32 ? experience<T, 4, true, false>
-                              : experience<T, 8, true, false>;
+        return states == 8    ? experience<T, 1, true, false, false>
+               : states == 16 ? experience<T, 2, true, false, false>
+               : states == 32 ? experience<T, 4, true, false, false>
+                              : experience<T, 8, true, false, false>;
     }
-    return states == 8    ? experience<T, 1, false, false>
-           : states == 16 ? experience<T, 2, false, false>
-           : states == 32 ? experience<T, 4, false, false>
-                          : experience<T, 8, false, false>;
+    return states == 8    ? experience<T, 1, false, false, false>
+           : states == 16 ? experience<T, 2, false, false, false>
+           : states == 32 ? experience<T, 4, false, false, false>
+                          : experience<T, 8, false, false, false>;
 }
 
 static experience_kernel kernel_of(const ho_policy_net *policy, int held, int states)
 {
     if (!policy->bf16) {
-        return states == 8    ? experience<float, 1, false, false>
-               : states == 16 ? experience<float, 2, false, false>
-               : states == 32 ? experience<float, 4, false, false>
+        return states == 8    ? experience<float, 1, false, false, false>
+               : states == 16 ? experience<float, 2, false, false, false>
+               : states == 32 ? experience<float, 4, false, false, false>
                               : NULL;
     }
     return policy->fp8 ? half_kernel_of<policy_e4m3>(held, states)
@@ -409,51 +497,77 @@ static experience_kernel kernel_of(const ho_policy_net *policy, int held, int st
 
 template <typename T> static experience_kernel plain_half_kernel_of(int states)
 {
-    return states == 8    ? experience<T, 1, true, true>
-           : states == 16 ? experience<T, 2, true, true>
-           : states == 32 ? experience<T, 4, true, true>
-                          : experience<T, 8, true, true>;
+    return states == 8    ? experience<T, 1, true, true, false>
+           : states == 16 ? experience<T, 2, true, true, false>
+           : states == 32 ? experience<T, 4, true, true, false>
+                          : experience<T, 8, true, true, false>;
 }
 
-/* The kernel of a cohort's lanes without a ledger, NULL when it is the other one's work. */
-static experience_kernel plain_kernel_of(const ho_experience_view *v, int held, int states)
+/* How an epoch is launched. A pure choice of speed: results do not depend on it. */
+typedef struct experience_launch {
+    policy_plan plan;
+    int states; /* of the network's tile; 0: not even 8 fit */
+    int slots;  /* of a block, <= states */
+    int blocks, threads;
+    experience_kernel kernel;
+    experience_kernel plain; /* of lanes without a ledger; NULL: that is kernel's work, too */
+} experience_launch;
+
+static void choose_plain(const ho_experience_view *v, experience_launch *l)
 {
-    if (!held || v->samples || v->curiosity) {
-        return NULL;
+    l->threads = POLICY_THREADS;
+    if (!l->plan.held || v->samples || v->curiosity) {
+        return;
     }
-    return v->policy.fp8 ? plain_half_kernel_of<policy_e4m3>(states)
-                         : plain_half_kernel_of<__nv_bfloat16>(states);
+    if (l->states == 8 && v->helpers && !v->policy.fp8) {
+        const policy_plan plan =
+            policy_plan_make(&v->policy, 8, 1, extra_of<8, true>(0), v->shared_limit);
+        if (plan.held && plan.bytes <= v->shared_limit) {
+            l->plan = plan;
+            l->threads = HELPED_THREADS;
+            l->plain = experience<__nv_bfloat16, 1, true, true, true>;
+            return;
+        }
+    }
+    l->plain = v->policy.fp8 ? plain_half_kernel_of<policy_e4m3>(l->states)
+                             : plain_half_kernel_of<__nv_bfloat16>(l->states);
 }
 
-/* The fewest slots a block that lets all blocks run at once, as far as the network's activations
- * fit; 0: not even 8 do. A pure choice of speed: results do not depend on it. */
-static int choose_states(const ho_experience_view *v, policy_plan *plan)
+/* The fewest slots a block that let all blocks run at once, as far as the network's activations
+ * fit. */
+static experience_launch choose_launch(const ho_experience_view *v)
 {
-    int chosen = 0;
+    experience_launch l = {};
     for (int states = 8; states <= 64; states *= 2) {
         const policy_plan p = policy_plan_make(
             &v->policy, states, 1, block_extra(states, v->curiosity != NULL), v->shared_limit);
         if (p.bytes > v->shared_limit || !kernel_of(&v->policy, p.held, states)) {
             break;
         }
-        chosen = states;
-        *plan = p;
+        l.states = states;
+        l.plan = p;
         if ((v->episodes + states - 1) / states * v->lanes <= v->processors) {
             break;
         }
     }
-    return chosen;
+    const int of_lane = v->lanes < v->processors ? v->processors / v->lanes : 1;
+    l.slots = (v->episodes + of_lane - 1) / of_lane;
+    l.slots = l.slots < l.states ? l.slots : l.states;
+    if (l.states > 0) {
+        l.blocks = (v->episodes + l.slots - 1) / l.slots * v->lanes;
+        l.kernel = kernel_of(&v->policy, l.plan.held, l.states);
+        choose_plain(v, &l);
+    }
+    return l;
 }
 
 ho_status ho_experience_prepare(const ho_experience_view *v, ho_err *err)
 {
-    policy_plan plan;
-    const int states = choose_states(v, &plan);
-    if (states == 0) {
+    const experience_launch l = choose_launch(v);
+    if (l.states == 0) {
         return ho_policy_too_large(&v->policy, err);
     }
-    const experience_kernel kernel[2] = {kernel_of(&v->policy, plan.held, states),
-                                         plain_kernel_of(v, plan.held, states)};
+    const experience_kernel kernel[2] = {l.kernel, l.plain};
     ho_status rc = HO_OK;
     for (int i = 0; i < 2 && rc == HO_OK; i++) {
         rc = kernel[i]
@@ -468,18 +582,17 @@ ho_status ho_experience_prepare(const ho_experience_view *v, ho_err *err)
 
 ho_status ho_experience_run(const ho_experience_view *v, cudaStream_t stream)
 {
-    policy_plan plan;
-    const int states = choose_states(v, &plan);
-    if (states == 0) {
+    const experience_launch l = choose_launch(v);
+    if (l.states == 0) {
         return HO_EINVAL;
     }
-    const unsigned blocks = (unsigned)((v->episodes + states - 1) / states * v->lanes);
-    const experience_kernel plain = plain_kernel_of(v, plan.held, states);
-    const experience_kernel kernel = kernel_of(&v->policy, plan.held, states);
+    const unsigned blocks = (unsigned)l.blocks, bytes = (unsigned)l.plan.bytes;
+    const experience_kernel plain = l.plain, kernel = l.kernel;
     if (plain) { /* which lanes keep a ledger may change between epochs, the launches not */
-        plain<<<blocks, POLICY_THREADS, plan.bytes, stream>>>(*v, plan, LANES_WITHOUT_LEDGER);
+        plain<<<blocks, (unsigned)l.threads, bytes, stream>>>(*v, l.plan, LANES_WITHOUT_LEDGER,
+                                                              l.slots);
     }
-    kernel<<<blocks, POLICY_THREADS, plan.bytes, stream>>>(*v, plan,
-                                                           plain ? LANES_WITH_LEDGER : ALL_LANES);
+    kernel<<<blocks, POLICY_THREADS, bytes, stream>>>(
+        *v, l.plan, plain ? LANES_WITH_LEDGER : ALL_LANES, l.slots);
     return ho_cuda_status(cudaGetLastError(), "experience");
 }

@@ -54,6 +54,7 @@ typedef struct ho_experience_view {
     ho_replay_record *replay;         /* [K, capacity] */
     ho_epoch_stat *stat;              /* [K] */
     int32_t processors, shared_limit; /* of the device */
+    int32_t helpers;                  /* blocks of few states may have warps that help */
 } ho_experience_view;
 
 /* Asks for the shared memory of the one kernel this cohort will run, so that only that one is

@@ -147,9 +147,10 @@ static inline HO_HD double ho_limit_price(const ho_env_config *c, double close, 
     return ho_tick_against(limit, -side, c->tick_size);
 }
 
-/* Most lots that may be held after a trade in `bar` that grows or flips the position. */
+/* Most lots that may be held after a trade in `bar` that grows or flips the position; `wanted` > 0
+ * where there is room for so many and more. */
 static inline HO_HD int32_t ho_room(const ho_env_config *c, const ho_account *a, double close,
-                                    double equity, int32_t bar)
+                                    double equity, int32_t bar, int32_t wanted)
 {
     if (c->cooldown > 0 && (a->has & HO_WAS_STOPPED) && bar <= a->last_stop + c->cooldown) {
         return 0;
@@ -164,6 +165,10 @@ static inline HO_HD int32_t ho_room(const ho_env_config *c, const ho_account *a,
     } else {
         money = c->max_leverage * equity * (1.0 - c->cash_reserve);
         per_lot = close * c->multiplier * c->lot;
+    }
+    if ((double)wanted * per_lot <
+        money) { /* so the quotient is not below it: spares the division */
+        return wanted;
     }
     return ho_floor_lots((money > 0.0 ? money : 0.0) / per_lot);
 }
@@ -191,7 +196,7 @@ static inline HO_HD int32_t ho_wanted_trade(const ho_env_config *c, const ho_acc
     int32_t after_side = ho_sign((double)after);
     int32_t flips = have != 0 && after_side == -ho_sign((double)have);
     if (after_abs > have_abs || flips) {
-        int32_t room = ho_room(c, a, close, equity, bar);
+        int32_t room = ho_room(c, a, close, equity, bar, after_abs);
         if (!flips && room < have_abs) {
             room = have_abs; /* never forces a reduction */
         }

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A block of 8 network warps and 4 that help them. Weights held in registers leave too few for
+ * twelve warps: on sm_90a the helpers give theirs to the network. */
+#ifndef HO_CUDA_HELPERS_CUH
+#define HO_CUDA_HELPERS_CUH
+
+#include "kernels/cuda/policy_block.cuh"
+#include "kernels/env/offer.h"
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#include "kernels/cuda/hopper.cuh"
+#endif
+
+enum { HELPED_THREADS = POLICY_THREADS + 128 };
+
+template <bool HELD> static __device__ __forceinline__ void registers_for_helpers(void)
+{
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    if (HELD) {
+        registers_give<88>();
+    }
+#endif
+}
+
+template <bool HELD> static __device__ __forceinline__ void registers_for_network(void)
+{
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    if (HELD) {
+        registers_take<208>();
+    }
+#endif
+}
+
+/* Works out an offer (kernels/env/offer.h) by `threads` >= 3 threads, this one being number `i`. */
+static __device__ __forceinline__ void offer_by_threads(const ho_env_config *c, const ho_env *e,
+                                                        const ho_quote *q, int i, int threads,
+                                                        ho_offer *offer)
+{
+    const ho_account account = e->account;
+    for (int n = i; n <= HO_OFFER_ORDERS; n += threads) {
+        ho_crossing *to = n < HO_OFFER_ORDERS ? &offer->order[n] : &offer->stop;
+        *to = ho_offer_order(c, &account, q, e->size, e->equity, n);
+    }
+    if (i < 2) {
+        offer->limit[i] = ho_limit_price(c, q->before + q->jump, i ? 1 : -1);
+    } else if (i == 2) {
+        offer->ioc_most = ho_ioc_most(c, q);
+    }
+}
+
+/* An offer that is there: what works one out without it is left out. */
+static __device__ __forceinline__ const ho_offer *offer_there(const ho_offer *offer)
+{
+    if (!offer) {
+        __builtin_unreachable();
+    }
+    return offer;
+}
+
+#endif
