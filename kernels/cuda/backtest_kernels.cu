@@ -270,6 +270,7 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
     T *const rows = (T *)(shared + plan.state[0]) + warp * STATE_PITCH;
     const int other_row = (plan.state[1] - plan.state[0]) / (int)sizeof(T);
     policy_held held;
+    policy_ahead ahead;
     for (int i = (int)threadIdx.x; i < 2 * PASSES_BLOCK * STATE_PITCH; i += POLICY_THREADS) {
         put_column((T *)(shared + plan.state[i / (PASSES_BLOCK * STATE_PITCH)]) +
                        i % (PASSES_BLOCK * STATE_PITCH),
@@ -307,6 +308,7 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
         if (threadIdx.x % 32 == 0) {
             block->live[now][warp] = live;
         }
+        policy_begin<T, 1, HELD>(v.policy, plan, shared, ahead);
         if (!bar_begins(block, now)) {
             break;
         }
@@ -330,7 +332,7 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
                         ((const float *)(member + v.policy.bias_at))[i];
                 }
                 policy_sync();
-                policy_scores<T, 1, false>(v.policy, plan, member, shared, held, now, NULL,
+                policy_scores<T, 1, false>(v.policy, plan, member, shared, held, ahead, now, NULL,
                                            (float)v.lane[group.slots[k]].agent.v_max);
                 policy_sync();
                 const ho_lane_device *lane = &v.lane[group.slots[k]];
@@ -352,7 +354,8 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
                 policy_sync(); /* scores are read before the next member's */
             }
         } else {
-            policy_scores<T, 1, HELD>(v.policy, plan, packed, shared, held, now, NULL, v_max);
+            policy_scores<T, 1, HELD>(v.policy, plan, packed, shared, held, ahead, now, NULL,
+                                      v_max);
         }
         copies_wait<0>();
         if (live) {

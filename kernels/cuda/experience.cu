@@ -259,6 +259,7 @@ static __global__ void __launch_bounds__(HELPED ? HELPED_THREADS : POLICY_THREAD
     }
     const uint8_t *packed = v.packed + (size_t)k * v.policy.bytes;
     policy_held held;
+    policy_ahead ahead;
     if (threadIdx.x == 0) {
         block->env = lane->env;
     }
@@ -329,6 +330,7 @@ static __global__ void __launch_bounds__(HELPED ? HELPED_THREADS : POLICY_THREAD
         const int now = step & 1;
         T *const next_row = rows + (now ^ 1) * other_row;
         const ho_quote *quote = &block->quote[HELPED ? now : 0][e];
+        policy_begin<T, NT, HELD>(v.policy, plan, shared, ahead);
         __syncthreads(); /* states and bars of this step */
         const bool active = block->bar[e] >= 0;
         constexpr int row_chunks = (int)(HO_STATE_PAD * sizeof(T) / 16);
@@ -349,7 +351,7 @@ static __global__ void __launch_bounds__(HELPED ? HELPED_THREADS : POLICY_THREAD
         if (noise) {
             policy_noise(v.policy, noise, lane->env.key, (uint32_t)step, epoch, HO_NOISE_ACT);
         }
-        policy_scores<T, NT, HELD>(v.policy, plan, packed, shared, held, now, noise, v_max);
+        policy_scores<T, NT, HELD>(v.policy, plan, packed, shared, held, ahead, now, noise, v_max);
         copies_wait<0>();
         quote_complete<S>(coming_quote, coming, flags);
         __syncthreads(); /* scores */
@@ -543,6 +545,9 @@ static experience_launch choose_launch(const ho_experience_view *v)
             &v->policy, states, 1, block_extra(states, v->curiosity != NULL), v->shared_limit);
         if (p.bytes > v->shared_limit || !kernel_of(&v->policy, p.held, states)) {
             break;
+        }
+        if (l.states > 0 && l.plan.held && !p.held) {
+            break; /* weights on chip are worth more than fewer blocks */
         }
         l.states = states;
         l.plan = p;

@@ -6,7 +6,8 @@
  * already fill a tile. Every output sums even and odd steps of 16 inputs in two chains, added at
  * the end: the same bits for every NT, hence for any number of states in a block.
  * Weights lie in shared memory as far as it reaches (policy_plan), else they are read through L2;
- * with HELD the second layer of a 256 x 256 trunk stays in registers over all steps.
+ * with HELD the second layer of a 256 x 256 trunk stays in registers over all steps, and few states
+ * have a layer's first weights read before the barrier that its inputs need.
  * fp8: the same products of E4M3 inputs carried as bf16 (kernels/agents/e4m3.h): weights are packed
  * rounded, states and hidden outputs are rounded as they are written.
  * float32: each thread owns outputs and sums inputs in order.
@@ -45,7 +46,7 @@ typedef struct policy_plan {
     int32_t raw, raw_pitch;             /* C51: [E][raw_pitch] floats, outputs and shifts */
     int32_t extra;                      /* the caller's */
     int32_t bytes;
-    int32_t held; /* second layer in registers */
+    int32_t held; /* second layer in registers, the others resident */
 } policy_plan;
 
 /* A barrier of the network's threads; a block may have more. */
@@ -74,6 +75,9 @@ static __device__ __forceinline__ float policy_round_e4m3(float x)
 
 /* Registers of the second layer: 2 tiles of 16 outputs a warp, 16 steps. */
 typedef uint4 policy_held[2][16];
+
+/* The first weights of a layer, read before the barrier that its inputs need. */
+typedef uint4 policy_ahead[8];
 
 /* Reads weight word `word` (of 16 bytes) of a layer. */
 template <bool SHARED>
@@ -198,13 +202,32 @@ policy_layer(const ho_policy_layer &layer, const uint4 *weights, uint32_t shared
     }
 }
 
+/* Reads the first 8 words of a layer in shared memory. */
+template <int STEPS, int TW>
+static __device__ __forceinline__ void policy_read_ahead(int tiles, uint32_t weights,
+                                                         policy_ahead &ahead)
+{
+    const int warp = (int)threadIdx.x / 32, l = (int)threadIdx.x % 32;
+    if (TW == 1 && warp >= tiles) {
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+        const int j = i / (8 / TW), step = i % (8 / TW);
+        ahead[i] =
+            shared_load16(weights + (((warp + j * POLICY_WARPS) * STEPS + step) * 32 + l) * 16);
+    }
+}
+
 /* The same layer with everything known: STEPS steps of 16 inputs, TW tiles of every working warp
  * (warps beyond the tiles idle). Unrolled whole, so that loads run ahead of the products; the sums
- * and their order are policy_layer's. Weights: `held`, else in shared memory. */
-template <typename T, int NT, int STEPS, int TW, bool HELD, bool FINAL>
+ * and their order are policy_layer's. Weights: `held`, else in shared memory, the first of them
+ * with AHEAD in `ahead`. */
+template <typename T, int NT, int STEPS, int TW, bool HELD, bool FINAL, bool AHEAD>
 static __device__ __forceinline__ void
-policy_layer_fast(int tiles, uint32_t weights, const policy_held &held, uint32_t in, int in_pitch,
-                  const float *bias, void *out, int out_pitch, int actions)
+policy_layer_fast(int tiles, uint32_t weights, const policy_held &held, const policy_ahead &ahead,
+                  uint32_t in, int in_pitch, const float *bias, void *out, int out_pitch,
+                  int actions)
 {
     constexpr int G = NT < 4 ? NT : (HELD ? 2 : 4); /* groups of 8 states at a time */
     const int warp = (int)threadIdx.x / 32, l = (int)threadIdx.x % 32, g = l / 4, t = l % 4;
@@ -244,10 +267,13 @@ policy_layer_fast(int tiles, uint32_t weights, const policy_held &held, uint32_t
 #pragma unroll
                 for (int j = 0; j < TW; j++) {
                     const int step = pair * 2 + s;
+                    const bool known = AHEAD && step < 8 / TW;
                     const uint4 a = HELD ? held[HELD ? j : 0][HELD ? step : 0]
-                                         : policy_weight<true>(
-                                               NULL, weights,
-                                               ((warp + j * POLICY_WARPS) * STEPS + step) * 32 + l);
+                                    : known
+                                        ? ahead[known ? j * (8 / TW) + step : 0]
+                                        : policy_weight<true>(
+                                              NULL, weights,
+                                              ((warp + j * POLICY_WARPS) * STEPS + step) * 32 + l);
 #pragma unroll
                     for (int n = 0; n < G; n++) {
                         mma_16x8x16(acc[j][n][s], a, x[n][2 * s], x[n][2 * s + 1]);
@@ -471,27 +497,73 @@ policy_bias(const ho_policy_net &p, const policy_plan &plan, const uint8_t *shar
     return (const float *)(shared + plan.bias + p.layer[l].bias - p.bias_at);
 }
 
-/* A layer of the reference network when its weights are in shared memory (FAST), else any. */
-template <typename T, int NT, bool FINAL, bool FAST, int STEPS, int TW>
+/* One layer of any network. */
+template <typename T, int NT, bool FINAL>
 static __device__ __forceinline__ void
 policy_layer_bf16(const ho_policy_net &p, const policy_plan &plan, const uint8_t *packed,
-                  uint8_t *shared, const policy_held &held, int l, int in, int in_pitch, void *out,
-                  int out_pitch)
+                  uint8_t *shared, int l, int in, int in_pitch, void *out, int out_pitch)
 {
     const uint32_t at = shared_address(shared);
     const uint4 *weights = (const uint4 *)(packed + p.layer[l].matrix);
     const float *bias = policy_bias(p, plan, shared, l);
-    if (FAST && plan.resident[l] >= 0) {
-        policy_layer_fast<T, NT, STEPS, TW, false, FINAL>(
-            p.layer[l].out / 16, at + plan.resident[l], held, at + in, in_pitch, bias, out,
-            out_pitch, p.outputs);
-    } else if (!FAST && plan.resident[l] >= 0) {
+    if (plan.resident[l] >= 0) {
         policy_layer<T, NT, true, FINAL>(p.layer[l], weights, at + plan.resident[l], at + in,
                                          in_pitch, bias, out, out_pitch, p.outputs);
     } else {
         policy_layer<T, NT, false, FINAL>(p.layer[l], weights, 0, at + in, in_pitch, bias, out,
                                           out_pitch, p.outputs);
     }
+}
+
+/* Before the barrier that policy_scores needs: what can be read without the states. */
+template <typename T, int NT, bool HELD>
+static __device__ __forceinline__ void policy_begin(const ho_policy_net &p, const policy_plan &plan,
+                                                    const uint8_t *shared, policy_ahead &ahead)
+{
+    if (HELD && NT == 1) {
+        policy_read_ahead<4, 2>(p.layer[0].out / 16, shared_address(shared) + plan.resident[0],
+                                ahead);
+    }
+}
+
+/* The reference network, its second layer held in registers, the others in shared memory; with 64
+ * states the third may be left in L2. */
+template <typename T, int NT>
+static __device__ __forceinline__ void
+policy_scores_held(const ho_policy_net &p, const policy_plan &plan, const uint8_t *packed,
+                   uint8_t *shared, const policy_held &held, policy_ahead &ahead, int now,
+                   float *score)
+{
+    constexpr bool AHEAD = NT == 1;
+    const uint32_t at = shared_address(shared);
+    const uint32_t h0 = at + plan.hidden[0], h1 = at + plan.hidden[1];
+    void *const to0 = shared + plan.hidden[0], *const to1 = shared + plan.hidden[1];
+    const int pitch = plan.hidden_pitch, actions = p.outputs;
+    policy_layer_fast<T, NT, 4, 2, false, false, AHEAD>(
+        16, at + plan.resident[0], held, ahead, at + plan.state[now], STATE_PITCH,
+        policy_bias(p, plan, shared, 0), to0, pitch, actions);
+    policy_sync();
+    policy_layer_fast<T, NT, 16, 2, true, false, false>(
+        16, 0, held, ahead, h0, pitch, policy_bias(p, plan, shared, 1), to1, pitch, actions);
+    if (AHEAD) {
+        policy_read_ahead<16, 1>(8, at + plan.resident[2], ahead);
+    }
+    policy_sync();
+    if (NT == 8 && plan.resident[2] < 0) {
+        policy_layer_bf16<T, NT, false>(p, plan, packed, shared, 2, plan.hidden[1], pitch, to0,
+                                        pitch);
+    } else {
+        policy_layer_fast<T, NT, 16, 1, false, false, AHEAD>(
+            8, at + plan.resident[2], held, ahead, h1, pitch, policy_bias(p, plan, shared, 2), to0,
+            pitch, actions);
+    }
+    if (AHEAD) {
+        policy_read_ahead<8, 1>(3, at + plan.resident[3], ahead);
+    }
+    policy_sync();
+    policy_layer_fast<T, NT, 8, 1, false, true, AHEAD>(3, at + plan.resident[3], held, ahead, h0,
+                                                       pitch, policy_bias(p, plan, shared, 3),
+                                                       score, SCORE_PITCH, actions);
 }
 
 /* The last two layers of a noisy network, with a barrier between them. */
@@ -510,37 +582,37 @@ policy_noisy_heads(const ho_policy_net &p, const policy_plan &plan, const uint8_
                                     out_pitch);
 }
 
-/* Scores of the E states in plan.state[now]. The caller has a barrier before and after it.
- * noise: this step's draw, or NULL for the mean weights; v_max: C51's support. */
+/* Scores of the E states in plan.state[now]. The caller has a barrier before and after it, and
+ * policy_begin before the first. noise: this step's draw, or NULL for the mean weights; v_max:
+ * C51's support. */
 template <typename T, int NT, bool HELD>
 static __device__ __forceinline__ void
 policy_scores(const ho_policy_net &p, const policy_plan &plan, const uint8_t *packed,
-              uint8_t *shared, const policy_held &held, int now, const float *noise, float v_max)
+              uint8_t *shared, const policy_held &held, policy_ahead &ahead, int now,
+              const float *noise, float v_max)
 {
-    T *h0 = (T *)(shared + plan.hidden[0]), *h1 = (T *)(shared + plan.hidden[1]);
-    const bool distributional = !HELD && p.atoms > 1, noisy = !HELD && p.noise_size > 0;
     float *score = (float *)(shared + plan.score);
+    if (HELD) {
+        policy_scores_held<T, NT>(p, plan, packed, shared, held, ahead, now, score);
+        return;
+    }
+    T *h0 = (T *)(shared + plan.hidden[0]), *h1 = (T *)(shared + plan.hidden[1]);
+    const bool distributional = p.atoms > 1, noisy = p.noise_size > 0;
     float *out = distributional ? (float *)(shared + plan.raw) : score;
     const int pitch = plan.hidden_pitch, out_pitch = distributional ? plan.raw_pitch : SCORE_PITCH;
     if (sizeof(T) == 2) {
-        policy_layer_bf16<T, NT, false, HELD, 4, 2>(p, plan, packed, shared, held, 0,
-                                                    plan.state[now], STATE_PITCH, h0, pitch);
+        policy_layer_bf16<T, NT, false>(p, plan, packed, shared, 0, plan.state[now], STATE_PITCH,
+                                        h0, pitch);
         policy_sync();
-        if (HELD) {
-            policy_layer_fast<T, NT, 16, 2, true, false>(16, 0, held, shared_address(h0), pitch,
-                                                         policy_bias(p, plan, shared, 1), h1, pitch,
-                                                         p.outputs);
-        } else {
-            policy_layer_bf16<T, NT, false, false, 16, 2>(p, plan, packed, shared, held, 1,
-                                                          plan.hidden[0], pitch, h1, pitch);
-        }
+        policy_layer_bf16<T, NT, false>(p, plan, packed, shared, 1, plan.hidden[0], pitch, h1,
+                                        pitch);
         policy_sync();
         if (!noisy) {
-            policy_layer_bf16<T, NT, false, HELD, 16, 1>(p, plan, packed, shared, held, 2,
-                                                         plan.hidden[1], pitch, h0, pitch);
+            policy_layer_bf16<T, NT, false>(p, plan, packed, shared, 2, plan.hidden[1], pitch, h0,
+                                            pitch);
             policy_sync();
-            policy_layer_bf16<T, NT, true, HELD, 8, 1>(p, plan, packed, shared, held, 3,
-                                                       plan.hidden[0], pitch, out, out_pitch);
+            policy_layer_bf16<T, NT, true>(p, plan, packed, shared, 3, plan.hidden[0], pitch, out,
+                                           out_pitch);
         }
     } else {
         const float *w[HO_DEVICE_LAYERS];
@@ -679,9 +751,17 @@ static inline policy_plan policy_plan_make(const ho_policy_net *p, int states, i
     plan.extra = at;
     at += (extra + 15) / 16 * 16;
     static const int order[HO_DEVICE_LAYERS] = {3, 0, 2, 1};
+    const int from = at;
     for (int i = 0; i < HO_DEVICE_LAYERS; i++) {
         const int l = order[i], bytes = p->layer[l].matrix_bytes;
         plan.resident[l] = -1;
+        if (plan.held && at + bytes > limit && l != 1 && !(l == 2 && states == 64)) {
+            plan.held = 0;
+            plan.weights = 0;
+            at = from;
+            i = -1;
+            continue;
+        }
         if (!p->layer[l].floats && !(l == 1 && plan.held) && at + bytes <= limit) {
             plan.resident[l] = at;
             at += bytes;
