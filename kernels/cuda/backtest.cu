@@ -41,7 +41,8 @@ typedef struct backtest_run {
     ho_backtest_request *requests; /* [n] copies, whose arrays are gone once it has begun */
     ho_backtest_result *results;   /* while collecting */
     int n;
-    int *order; /* request of each pass */
+    int *order;        /* request of each pass */
+    int64_t *sessions; /* of each pass's window */
     pass_plan *plan;
     pass_state *state;
     pass_block *block;
@@ -72,6 +73,7 @@ static void run_free(backtest_run *run)
     }
     free(run->requests);
     free(run->order);
+    free(run->sessions);
     free(run->plan);
     free(run->state);
     free(run->block);
@@ -171,10 +173,24 @@ static int64_t window_sessions(const ho_market_host *host, ho_window w)
     return n;
 }
 
+/* Once a window: the lanes of a cohort share theirs. */
+static void count_sessions(backtest_run *run)
+{
+    for (int i = 0; i < run->n; i++) {
+        const ho_window w = run->requests[run->order[i]].window;
+        for (int k = i - 1; k >= 0 && run->sessions[i] == 0; k--) {
+            const ho_window other = run->requests[run->order[k]].window;
+            run->sessions[i] = other.begin == w.begin && other.end == w.end ? run->sessions[k] : 0;
+        }
+        if (run->sessions[i] == 0) {
+            run->sessions[i] = window_sessions(run->market->base.host, w);
+        }
+    }
+}
+
 /* Lays everything out; fills the plans' pointers once there is memory. */
 static size_t lay_out(backtest_run *run)
 {
-    const ho_market_host *host = run->market->base.host;
     run_slices *s = &run->at;
     size_t at = 0;
     s->packed = (uint8_t *)take(
@@ -187,7 +203,7 @@ static size_t lay_out(backtest_run *run)
         const ho_backtest_request *r = &run->requests[run->order[i]];
         pass_plan *p = &run->plan[i];
         const size_t steps = (size_t)(r->window.end - r->window.begin - 1);
-        const size_t sessions = (size_t)window_sessions(host, r->window) + 1;
+        const size_t sessions = (size_t)run->sessions[i] + 1;
         p->session_return = (double *)take(run, &at, sessions * sizeof(double));
         p->session_bar = (int32_t *)take(run, &at, sessions * sizeof(int32_t));
         p->ring = (uint32_t *)take(run, &at, HO_RING_WORDS_MAX * sizeof(uint32_t));
@@ -492,14 +508,17 @@ static ho_status begin(backtest_run *run, const ho_backtest_request *requests, h
     const size_t n = (size_t)run->n;
     run->requests = (ho_backtest_request *)malloc(n * sizeof *run->requests);
     run->order = (int *)calloc(2 * n, sizeof *run->order);
+    run->sessions = (int64_t *)calloc(n, sizeof *run->sessions);
     run->plan = (pass_plan *)calloc(n, sizeof *run->plan);
     run->state = (pass_state *)calloc(n, sizeof *run->state);
     run->block = (pass_block *)calloc(n + 1, sizeof *run->block);
-    if (!run->requests || !run->order || !run->plan || !run->state || !run->block) {
+    if (!run->requests || !run->order || !run->sessions || !run->plan || !run->state ||
+        !run->block) {
         return ho_err_set(err, HO_ENOMEM, "backtest: out of memory");
     }
     memcpy(run->requests, requests, n * sizeof *requests);
     group_requests(run);
+    count_sessions(run);
     ho_status rc = run->blocks > 0 ? read_cohort(run, err) : HO_OK;
     for (int i = 0; i < run->n && rc == HO_OK; i++) {
         rc = make_plan(run, i, err);
