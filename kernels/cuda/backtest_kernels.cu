@@ -191,7 +191,7 @@ static __device__ __forceinline__ void warp_fetch(const backtest_view &v, const 
 static __device__ __forceinline__ bool bar_begins(const backtest_block *block, int now)
 {
     __syncwarp();
-    barrier_of_first<PASS_THREADS, 2>();
+    barrier_of_roles<PASS_THREADS, 2>();
     return *(const uint64_t *)block->live[now] != 0; /* is any? */
 }
 
@@ -199,13 +199,13 @@ static __device__ __forceinline__ bool bar_begins(const backtest_block *block, i
 static __device__ __forceinline__ void orders_known(void)
 {
     __syncwarp();
-    barrier_of_first<OFFER_THREADS, 3>();
+    barrier_of_roles<OFFER_THREADS, 3>();
 }
 
 static __device__ __forceinline__ void books_complete(void)
 {
     __syncwarp();
-    barrier_of_first<PASS_THREADS, 2>();
+    barrier_of_roles<PASS_THREADS, 2>();
 }
 
 /* The offers' warps: what each order of the coming step would meet, `lanes` threads a pass. */

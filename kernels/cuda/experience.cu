@@ -198,6 +198,17 @@ static __device__ __forceinline__ void record_step(ho_trace_step *trace, int32_t
     *(uint2 *)((uint8_t *)trace + 16) = make_uint2(flags0, flags1);
 }
 
+/* Where a block meets, its helpers included. */
+template <bool HELPED> static __device__ __forceinline__ void step_sync(void)
+{
+    if (HELPED) {
+        __syncwarp();
+        barrier_of_roles<HELPED_THREADS, 2>();
+    } else {
+        __syncthreads();
+    }
+}
+
 /* The helping warps' loop, 16 threads a slot: offers of the step that the network decides; then the
  * reward and the record of the one before. */
 template <int E>
@@ -207,7 +218,7 @@ static __device__ __forceinline__ void help(experience_block<E, true> *block, in
     const bool exists = e < E;
     open_step *open = &block->open[exists ? e : 0];
     for (int step = 0; step <= steps; step++) {
-        __syncthreads(); /* states, accounts, quotes */
+        step_sync<true>(); /* states, accounts, quotes */
         if (step < steps && exists && block->bar[e] >= 0) {
             offer_by_threads(&block->env.config, &block->slot[e].env, &block->quote[step & 1][e], i,
                              16, &block->offer[e]);
@@ -218,7 +229,7 @@ static __device__ __forceinline__ void help(experience_block<E, true> *block, in
             open->trace = NULL;
         }
         if (step < steps) {
-            __syncthreads(); /* scores, offers */
+            step_sync<true>(); /* scores, offers */
         }
     }
 }
@@ -331,7 +342,7 @@ static __global__ void __launch_bounds__(HELPED ? HELPED_THREADS : POLICY_THREAD
         T *const next_row = rows + (now ^ 1) * other_row;
         const ho_quote *quote = &block->quote[HELPED ? now : 0][e];
         policy_begin<T, NT, HELD>(v.policy, plan, shared, ahead);
-        __syncthreads(); /* states and bars of this step */
+        step_sync<HELPED>(); /* states and bars of this step */
         const bool active = block->bar[e] >= 0;
         constexpr int row_chunks = (int)(HO_STATE_PAD * sizeof(T) / 16);
         ho_quote *coming_quote = &block->quote[HELPED ? now ^ 1 : 0][e];
@@ -354,8 +365,8 @@ static __global__ void __launch_bounds__(HELPED ? HELPED_THREADS : POLICY_THREAD
         policy_scores<T, NT, HELD>(v.policy, plan, packed, shared, held, ahead, now, noise, v_max);
         copies_wait<0>();
         quote_complete<S>(coming_quote, coming, flags);
-        __syncthreads(); /* scores */
-        int action = 0;  /* of the owner */
+        step_sync<HELPED>(); /* scores */
+        int action = 0;      /* of the owner */
         if (!PLAIN && v.samples) {
             const sample_at draw = {block->env.key, (uint32_t)step, (uint32_t)n, epoch,
                                     HO_RNG_ACTION};
@@ -446,7 +457,7 @@ static __global__ void __launch_bounds__(HELPED ? HELPED_THREADS : POLICY_THREAD
         }
     }
     if (HELPED) {
-        __syncthreads(); /* the last step's record can be made */
+        step_sync<HELPED>(); /* the last step's record can be made */
     }
     if (owner) {
         v.slot[at] = *s;

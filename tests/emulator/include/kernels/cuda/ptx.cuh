@@ -143,6 +143,11 @@ template <int THREADS, int ID> static inline void barrier_of_first(void)
     ho_emu::partial_barrier(ID, THREADS, __FILE__, __LINE__);
 }
 
+template <int THREADS, int ID> static inline void barrier_of_roles(void)
+{
+    ho_emu::partial_barrier(ID, THREADS, __FILE__, __LINE__);
+}
+
 /* ---- the product ---- */
 
 static inline void mma_16x8x16(float (&d)[4], const uint4 &a, uint32_t b0, uint32_t b1)
