@@ -18,7 +18,8 @@
 
 enum {
     MESSAGES_PER_ROUND = 256, /* then the clock and the disk have their turn */
-    ROUND_MS = 1000,          /* a round lasts at most so long */
+    ROUND_MS = 1000,          /* a round lasts at most so long, */
+    BUSY_MS = 5,              /* or so long when something waits to be sent */
     LEAVE_MS = 10000,         /* workers have this long to leave after a run */
     LEAVE_NOW_MS = 3000,      /* after a second signal */
 };
@@ -340,8 +341,9 @@ static int wait_ms(ho_server *s, int64_t now_ns, bool busy)
         until = ho_local_next_ns(s->local);
     }
     until = s->ping_due_ns < until ? s->ping_due_ns : until;
-    int64_t ms = (until - now_ns + 999999) / 1000000;
-    return busy ? (ms < 5 ? (int)ms : 5) : ms > 0 ? (int)ms : 0;
+    int64_t ms =
+        until > now_ns ? (until - now_ns + 999999) / 1000000 : 0; /* -1 would be for ever */
+    return busy && ms > BUSY_MS ? BUSY_MS : (int)ms;
 }
 
 /* Waits for something to happen, then reads it. busy: something waits to be sent. */
