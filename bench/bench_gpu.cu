@@ -318,6 +318,9 @@ static void bench_td(cuda_cohort *c, int lanes)
     const double steps = 64000.0 * lanes;
     check_cuda(cudaMalloc((void **)&c->learn.new_td, (size_t)steps * sizeof(float)), "td errors");
     check_cuda(cudaMalloc((void **)&c->learn.new_greedy, (size_t)steps), "td errors");
+    check_cuda(cudaMalloc((void **)&c->learn.new_list,
+                          ho_new_list_room(c->learn.new_rows) * (size_t)lanes * sizeof(int32_t)),
+               "td errors");
     check(ho_fused_new_td_prepare(), "td errors");
     const timing td = time_graph(c, enqueue_td, 5);
     report("  td error of new experience", lanes, td, steps / td.median * 1e-3, "M exp/s", 0);
@@ -326,8 +329,10 @@ static void bench_td(cuda_cohort *c, int lanes)
            steps / (all.median * 1e-3) * EXPERIENCE_FLOP / BF16_RATE);
     check_cuda(cudaFree(c->learn.new_td), "td errors");
     check_cuda(cudaFree(c->learn.new_greedy), "td errors");
+    check_cuda(cudaFree(c->learn.new_list), "td errors");
     c->learn.new_td = NULL;
     c->learn.new_greedy = NULL;
+    c->learn.new_list = NULL;
 }
 
 static void bench_lanes(ho_backend *b, ho_backend *portable, ho_market *m, ho_market *pm, int lanes)

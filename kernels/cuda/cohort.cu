@@ -106,8 +106,8 @@ static void fill_learn_view(cuda_cohort *c, const cuda_backend *b, const cuda_ma
     v->norm_part = (float *)slice(c, HO_SLICE_NORM_PART);
     v->new_td = (float *)slice(c, HO_SLICE_NEW_TD);
     v->new_greedy = (uint8_t *)slice(c, HO_SLICE_NEW_GREEDY);
+    v->new_list = (int32_t *)slice(c, HO_SLICE_NEW_LIST);
     v->new_rows = ho_epoch_new_rows(&c->key);
-    v->episodes = c->key.episodes;
 }
 
 /* What only some forms have: priorities, noise. */

@@ -59,8 +59,12 @@ static void priority_slices(ho_cohort_plan *m, const ho_cohort_key *key, int fus
     b[HO_SLICE_DRAW_WEIGHT] = batch * sizeof(float);
     b[HO_SLICE_DRAW_TD] = batch * sizeof(float);
     b[HO_SLICE_DRAW_PART] = (size_t)s.draw_parts * sizeof(float);
-    b[HO_SLICE_NEW_TD] = fused ? (size_t)ho_epoch_new_rows(key) * sizeof(float) : 0;
-    b[HO_SLICE_NEW_GREEDY] = fused ? round_up((size_t)ho_epoch_new_rows(key), 16) : 0;
+    if (fused) {
+        const int32_t rows = ho_epoch_new_rows(key);
+        b[HO_SLICE_NEW_TD] = (size_t)rows * sizeof(float);
+        b[HO_SLICE_NEW_GREEDY] = round_up((size_t)rows, 16);
+        b[HO_SLICE_NEW_LIST] = ho_new_list_room(rows) * sizeof(int32_t);
+    }
     if (s.kind == HO_REPLAY_PER) {
         b[HO_SLICE_PRIORITY_SUM] = (size_t)s.blocks * sizeof(uint64_t);
         return;

@@ -77,6 +77,7 @@ extern "C" {
     X(DRAW_TD)                                                                                     \
     X(NEW_TD)                                                                                      \
     X(NEW_GREEDY)                                                                                  \
+    X(NEW_LIST)                                                                                    \
     X(NOISE)                                                                                       \
     X(NOISY_ONLINE)                                                                                \
     X(NOISY_TARGET)

@@ -107,7 +107,8 @@ static __global__ void __launch_bounds__(STORE_THREADS)
     }
     ho_nstep sum = {0.0, 1.0};
     const ho_trace_step *at = first;
-    for (int m = 1;; m++) {
+    int m = 1;
+    for (;; m++) {
         ho_nstep_push(&sum, (double)at->reward, lane->agent.gamma);
         if (at->end != HO_END_NONE || m == lane->agent.n_step || step + m == v.steps) {
             break;
@@ -120,7 +121,12 @@ static __global__ void __launch_bounds__(STORE_THREADS)
     r.action = first->action;
     r.reward = (float)sum.reward;
     r.discount = at->terminal ? 0.0f : (float)sum.discount;
-    r.pad = 0;
+    r.later = 0;
+    if (at->end == HO_END_NONE && step + m < v.steps) {
+        r.later = lane->env.config.recycle
+                      ? m * v.episodes
+                      : (int32_t)(transitions_before(v, k, step + m, n, &all) - before);
+    }
     for (int i = 0; i < HO_PORTFOLIO_FEATURES; i++) {
         r.portfolio[i] = first->before[i];
         r.next_portfolio[i] = at->after[i];

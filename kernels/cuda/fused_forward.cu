@@ -3,11 +3,10 @@
  * errors, backward through the activations. Leaves X, H1..H3, D1..D3, dQ (fused_layout.h) for the
  * weight gradients, and the loss parts of each 16 rows. Two launch forms with equal bits:
  *   forward_backward_stream  one block a multiprocessor walks over tiles of 128 rows of all lanes;
- *                            two warpgroups compute, one warp streams weights, two gather the next
- *                            tile. For many lanes.
- *   forward_backward_split   a cluster of three blocks takes 64 rows, one forward pass each. For
- *                            few lanes, where a round is bound by the chain of layers.
- * Follows the prototype's measurements in docs/gpu.md. */
+ *                            two warpgroups compute, one warp streams weights, three gather the
+ * next tile. For many lanes. forward_backward_split   a cluster of three blocks takes 64 rows, one
+ * forward pass each. For few lanes, where a round is bound by the chain of layers. Follows the
+ * prototype's measurements in docs/gpu.md. */
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/fused_forward.cuh"
 #include "kernels/cuda/priority.cuh"
@@ -17,7 +16,7 @@ enum {
     STREAM_THREADS = 384,
     STREAM_CONSUMERS = 256,
     STREAM_SLOTS = 4,
-    STREAM_GATHERERS = 64,
+    STREAM_GATHERERS = 96,
     /* split */
     SPLIT_THREADS = 160,
     SPLIT_CONSUMERS = 128,
@@ -144,13 +143,20 @@ static __device__ void stream_weights(const ho_learn_view &v, uint32_t base, uin
     }
 }
 
-/* Two warps gather the next tile's rows while the present one is computed. */
+/* Addresses of the barriers. Halves of the two tiles of states: 0 s', 1 s. */
+typedef struct stream_barriers {
+    uint32_t full, empty; /* of weight stages, 8 bytes each */
+    uint32_t ready, free; /* of the two tiles of states, 8 bytes each */
+    uint32_t tile_done;
+} stream_barriers;
+
+/* Three warps gather the next tile's rows while the present one is computed, each on its own: 32
+ * rows of s' or s at a time, a thread a row. */
 static __device__ void stream_gather(const ho_learn_view &v, int update, uint8_t *shared,
-                                     uint32_t x_ready, uint32_t x_free, uint32_t tile_done)
+                                     const stream_barriers &b)
 {
-    enum { GATHER_BARRIER = 2, CHUNKS = 2 * HO_FUSED_ROWS * 8 };
-    const uint32_t shared_at = shared_u32(shared);
-    const int id = (int)threadIdx.x - STREAM_CONSUMERS - 32;
+    enum { GROUP = 32, TILE_GROUPS = HO_FUSED_ROWS / GROUP, GROUP_BYTES = GROUP * HO_FUSED_X_ROW };
+    const int id = (int)threadIdx.x - STREAM_CONSUMERS - 32, l = id % 32;
     const int tiles_lane = v.batch / HO_FUSED_ROWS, tiles = v.lanes * tiles_lane;
     int n = 0;
     for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
@@ -160,61 +166,51 @@ static __device__ void stream_gather(const ho_learn_view &v, int update, uint8_t
         }
         fused_row *rows = (fused_row *)(shared + STREAM_ROW) + n % 2 * HO_FUSED_ROWS;
         if (n >= 2) {
-            barrier_wait(tile_done, n & 1);
-        }
-        for (int r = id; r < HO_FUSED_ROWS; r += STREAM_GATHERERS) {
-            const ho_replay_record *record = sampled_record(v, k, update, row0 + r);
-            fill_row(&rows[r], v, k, row0 + r, record);
-        }
-        named_sync(GATHER_BARRIER, STREAM_GATHERERS);
-        if (n >= 1) {
-            barrier_wait(x_free, (n - 1) & 1);
-            if (id == 0) {
-                bulk_store_wait_read();
-            }
-            named_sync(GATHER_BARRIER, STREAM_GATHERERS);
-        }
-#pragma unroll 8
-        for (int i = 0; i < CHUNKS / STREAM_GATHERERS; i++) {
-            const int item = i * STREAM_GATHERERS + id, chunk = item % 8, row2 = item / 8;
-            const int r = row2 % HO_FUSED_ROWS;
-            const bool next = row2 < HO_FUSED_ROWS;
-            const int64_t bar = next ? rows[r].next_bar : rows[r].bar;
-            copy16(shared_at + STREAM_X + (next ? 0 : X_TILE) + x_chunk_at(r, chunk),
-                   (const __nv_bfloat16 *)v.features + bar * HO_STATE_PAD + chunk * 8);
+            barrier_wait(b.tile_done, n & 1);
         }
         float *bias = (float *)(shared + STREAM_BIAS) + n % 2 * 2 * FUSED_BIASES;
         const size_t biases = (size_t)k * v.net.params + v.net.weights;
+#pragma unroll 3
         for (int i = id; i < FUSED_BIASES; i += STREAM_GATHERERS) {
             bias[i] = v.online[biases + i];
             bias[FUSED_BIASES + i] = v.target[biases + i];
         }
-        copies_finish();
-        named_sync(GATHER_BARRIER, STREAM_GATHERERS); /* all columns before the portfolio's */
-        for (int r = id; r < HO_FUSED_ROWS; r += STREAM_GATHERERS) {
+#pragma unroll 1
+        for (int group = id / 32; group < 2 * TILE_GROUPS; group += STREAM_GATHERERS / 32) {
+            const bool next = group < TILE_GROUPS;
+            const int half = next ? 0 : 1, first = group % TILE_GROUPS * GROUP, r = first + l;
             const ho_replay_record *record = sampled_record(v, k, update, row0 + r);
-            patch_portfolio(v, shared + STREAM_X, r, record->next_portfolio);
-            patch_portfolio(v, shared + STREAM_X + X_TILE, r, record->portfolio);
-        }
-        proxy_fence();
-        barrier_arrive(x_ready);
-        named_sync(GATHER_BARRIER, STREAM_GATHERERS);
-        if (id == 0) {
-            bulk_store(v.fused_activations + (size_t)k * ho_fused_activation_bytes(v.batch) +
-                           (int64_t)row0 * HO_FUSED_X_ROW,
-                       shared_at + STREAM_X + X_TILE, X_TILE);
+            const int32_t bar = next ? record->next_bar : record->bar;
+            if (next) {
+                fill_row(&rows[r], v, k, row0 + r, record);
+            }
+            if (n >= 1) {
+                barrier_wait(b.free + 8 * half, (n - 1) & 1);
+                if (!next && l == 0) {
+                    bulk_store_wait_read();
+                }
+                __syncwarp();
+            }
+            uint8_t *x = shared + STREAM_X + half * X_TILE + first / 8 * 1024;
+            gather_rows(v, x, bar, next ? record->next_portfolio : record->portfolio);
+            barrier_arrive(b.ready + 8 * half);
+            __syncwarp();
+            if (!next && l == 0) {
+                bulk_store(v.fused_activations + (size_t)k * ho_fused_activation_bytes(v.batch) +
+                               (int64_t)(row0 + first) * HO_FUSED_X_ROW,
+                           shared_u32(x), GROUP_BYTES);
+            }
         }
         n++;
     }
-    if (id == 0) {
+    if (l == 0) {
         bulk_store_wait();
     }
 }
 
 /* The computing warpgroups. */
-static __device__ void stream_consume(const ho_learn_view &v, uint8_t *shared, uint32_t full,
-                                      uint32_t empty, uint32_t x_ready, uint32_t x_free,
-                                      uint32_t tile_done)
+static __device__ void stream_consume(const ho_learn_view &v, uint8_t *shared,
+                                      const stream_barriers &b)
 {
     const uint32_t shared_at = shared_u32(shared);
     const int warpgroup = (int)threadIdx.x / 128, warp = (int)threadIdx.x / 32 % 4;
@@ -223,7 +219,7 @@ static __device__ void stream_consume(const ho_learn_view &v, uint8_t *shared, u
     const int stride = STREAM_CONSUMERS * 4;
     const uint32_t stash = shared_at + STREAM_STASH + threadIdx.x * 4;
     const uint32_t signs = shared_at + STREAM_SIGNS + threadIdx.x * 4;
-    weight_ring ring = {shared_at, full, empty, STREAM_SLOTS, 0, 0};
+    weight_ring ring = {shared_at, b.full, b.empty, STREAM_SLOTS, 0, 0};
     if (warpgroup == 1) {
         turn_pass<true>(1); /* warpgroup 0 begins */
     }
@@ -242,16 +238,18 @@ static __device__ void stream_consume(const ho_learn_view &v, uint8_t *shared, u
         const int double_q = v.lane[k].agent.double_q;
         float acc[128], q[FUSED_Q], y[2] = {0.0f, 0.0f};
         uint32_t a[64];
-        barrier_wait(x_ready, n & 1);
 #pragma unroll 1
         for (int pass = 0; pass < HO_PASSES; pass++) { /* target s', online s', online s */
             const bool save = pass == HO_PASSES - 1;
+            if (pass != 1) {
+                barrier_wait(b.ready + 8 * save, n & 1);
+            }
             const uint32_t bias =
                 shared_at + STREAM_BIAS + (n % 2 * 2 + (pass == 0)) * FUSED_BIASES * 4;
             forward_pass<true>(acc, a, q,
                                shared_at + STREAM_X + (save ? X_TILE : 0) + warpgroup * X_TILE / 2,
-                               bias, save, h_place, layer_bytes, signs, stride, save ? x_free : 0,
-                               ring, warpgroup);
+                               bias, save, h_place, layer_bytes, signs, stride,
+                               pass == 0 ? 0 : b.free + 8 * save, ring, warpgroup);
             if (pass == 0) {
 #pragma unroll
                 for (int j = 0; j < FUSED_Q; j++) {
@@ -267,7 +265,7 @@ static __device__ void stream_consume(const ho_learn_view &v, uint8_t *shared, u
         backward_pass<true>(v, k, acc, a, q, y, rows, row_in_tile, row_group, signs, stride, ring,
                             warpgroup);
         if (threadIdx.x % 32 == 0) {
-            barrier_arrive(tile_done);
+            barrier_arrive(b.tile_done);
         }
         n++;
     }
@@ -283,29 +281,31 @@ static __global__ void __launch_bounds__(STREAM_THREADS, 1)
 {
 #if FUSED_CODE
     extern __shared__ __align__(1024) uint8_t shared[];
-    const uint32_t full = shared_u32(shared) + STREAM_BARRIERS, empty = full + 8 * STREAM_SLOTS;
-    const uint32_t x_ready = empty + 8 * STREAM_SLOTS, x_free = x_ready + 8, tile_done = x_free + 8;
+    const uint32_t first = shared_u32(shared) + STREAM_BARRIERS, states = first + 16 * STREAM_SLOTS;
+    const stream_barriers b = {first, first + 8 * STREAM_SLOTS, states, states + 16, states + 32};
     if (threadIdx.x == 0) {
         for (int i = 0; i < STREAM_SLOTS; i++) {
-            barrier_init(full + 8 * i, 1);
-            barrier_init(empty + 8 * i, STREAM_CONSUMERS / 32);
+            barrier_init(b.full + 8 * i, 1);
+            barrier_init(b.empty + 8 * i, STREAM_CONSUMERS / 32);
         }
-        barrier_init(x_ready, STREAM_GATHERERS);
-        barrier_init(x_free, STREAM_CONSUMERS / 32);
-        barrier_init(tile_done, STREAM_CONSUMERS / 32);
+        for (int i = 0; i < 2; i++) {
+            barrier_init(b.ready + 8 * i, HO_FUSED_ROWS);
+            barrier_init(b.free + 8 * i, STREAM_CONSUMERS / 32);
+        }
+        barrier_init(b.tile_done, STREAM_CONSUMERS / 32);
         barrier_init_fence();
     }
     __syncthreads();
     if (threadIdx.x >= STREAM_CONSUMERS) {
-        registers_give<40>();
+        registers_give<56>();
         if (threadIdx.x < STREAM_CONSUMERS + 32) {
-            stream_weights(v, shared_u32(shared), full, empty);
-        } else if (threadIdx.x < STREAM_CONSUMERS + 32 + STREAM_GATHERERS) {
-            stream_gather(v, update, shared, x_ready, x_free, tile_done);
+            stream_weights(v, shared_u32(shared), b.full, b.empty);
+        } else {
+            stream_gather(v, update, shared, b);
         }
     } else {
-        registers_take<232>();
-        stream_consume(v, shared, full, empty, x_ready, x_free, tile_done);
+        registers_take<224>();
+        stream_consume(v, shared, b);
     }
 #endif
 }

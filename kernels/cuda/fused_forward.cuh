@@ -30,15 +30,6 @@ enum {
 
 #define FUSED_SLOPE 0.01f
 
-/* Elsewhere the kernels are empty and never launched (ho_fused_fits, cuda_backend.fused). */
-#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
-#define FUSED_CODE       1
-#define CLUSTER_OF_THREE __cluster_dims__(3, 1, 1)
-#else
-#define FUSED_CODE 0
-#define CLUSTER_OF_THREE
-#endif
-
 /* A gathered row's scalars, in shared memory. */
 typedef struct fused_row {
     int32_t bar, next_bar, action;
@@ -438,6 +429,38 @@ static __device__ __forceinline__ void copy16(uint32_t to, const void *from)
 static __device__ __forceinline__ void copies_finish(void)
 {
     asm volatile("cp.async.commit_group;\ncp.async.wait_group 0;" ::: "memory");
+}
+
+/* A warp gathers 32 rows of a tile of states to x, whole row groups; bar, from: of the thread's
+ * row, and its portfolio. Ends with the rows visible to wgmma. */
+static __device__ __forceinline__ void gather_rows(const ho_learn_view &v, uint8_t *x, int32_t bar,
+                                                   const float *from)
+{
+    int l = (int)threadIdx.x % 32, market = v.net.market;
+    asm volatile("" : "+r"(l), "+r"(market)); /* places worked out again are better than spilled */
+#pragma unroll
+    for (int i = 0; i < 8; i++) { /* 4 rows, a thread one of 8 chunks */
+        const int row = i * 4 + l / 8;
+        const int64_t at = __shfl_sync(0xffffffffu, bar, row);
+        copy16(shared_u32(x) + x_chunk_at(row, l % 8),
+               (const __nv_bfloat16 *)v.features + at * HO_STATE_PAD + l % 8 * 8);
+    }
+    float portfolio[HO_PORTFOLIO_FEATURES]; /* on their way with the columns */
+#pragma unroll
+    for (int i = 0; i < HO_PORTFOLIO_FEATURES; i++) {
+        portfolio[i] = from[i];
+    }
+    copies_finish();
+    __syncwarp(); /* all columns before the portfolio's */
+#pragma unroll
+    for (int i = 0; i < HO_PORTFOLIO_FEATURES; i++) {
+        if (i < v.net.portfolio) {
+            const int c = market + i;
+            *(__nv_bfloat16 *)(x + x_chunk_at(l, c / 8) + c % 8 * 2) =
+                __float2bfloat16(portfolio[i]);
+        }
+    }
+    proxy_fence();
 }
 
 /* A thread's place in H or D of layer 0 for its warp's first row group. */

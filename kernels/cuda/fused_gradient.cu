@@ -27,12 +27,6 @@ enum {
     TILES_NARROW = 40,
 };
 
-#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
-#define FUSED_CODE 1
-#else
-#define FUSED_CODE 0
-#endif
-
 /* What a warpgroup computes: 64 outputs x `width` inputs of a layer. */
 typedef struct gradient_tile {
     int layer;

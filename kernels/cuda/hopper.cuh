@@ -8,6 +8,15 @@
 #include <cuda_bf16.h>
 #include <stdint.h>
 
+/* Elsewhere the kernels are empty and never launched (ho_fused_fits, cuda_backend.fused). */
+#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#define FUSED_CODE       1
+#define CLUSTER_OF_THREE __cluster_dims__(3, 1, 1)
+#else
+#define FUSED_CODE 0
+#define CLUSTER_OF_THREE
+#endif
+
 static __device__ __forceinline__ uint32_t shared_u32(const void *p)
 {
     return (uint32_t)__cvta_generic_to_shared(p);

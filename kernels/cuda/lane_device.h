@@ -66,7 +66,8 @@ typedef struct ho_replay_record {
     int32_t action;        /* composed */
     float reward;          /* n-step */
     float discount;        /* gamma^m * (1 - terminal) */
-    int32_t pad;
+    int32_t later;         /* so many transitions later the next state is the state; 0: in no
+                              transition of this epoch */
     float portfolio[HO_PORTFOLIO_FEATURES];
     float next_portfolio[HO_PORTFOLIO_FEATURES];
 } ho_replay_record;

@@ -82,8 +82,8 @@ typedef struct ho_learn_view {
      * at once, as on the portable path */
     float *new_td;       /* [K, new_rows] |td| of this epoch's transitions, in ring order */
     uint8_t *new_greedy; /* [K, new_rows] work of ho_fused_new_td */
+    int32_t *new_list;   /* [K, ho_new_list_room(new_rows)] likewise */
     int32_t new_rows;    /* most transitions an epoch leaves in the ring */
-    int32_t episodes;    /* N: the transition of a slot's next step is N later */
     ho_priority_view priority;
     /* noisy networks: draws of noise [K, 2, noise_size] (online, target) and, of the last two
      * layers, this update's weights and biases [K, net.means]; the bf16 copies are of them, too */
@@ -95,6 +95,12 @@ static inline HO_HD int32_t ho_new_slot(const ho_lane_device *lane, int32_t i, i
 {
     const int32_t at = lane->replay_head - lane->stored + i;
     return at < 0 ? at + capacity : at;
+}
+
+/* Numbers in a lane's list of transitions, its length first; a multiple of 16 bytes. */
+static inline HO_HD size_t ho_new_list_room(int32_t new_rows)
+{
+    return ((size_t)new_rows + 1 + 3) / 4 * 4;
 }
 
 /* Number of gradient tiles of the portable path, and of parts of the sigmas' gradient after them:

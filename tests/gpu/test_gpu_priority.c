@@ -62,6 +62,7 @@ static bench *bench_open(int replay, int capacity, int fill)
     const cuda_cohort *c = (const cuda_cohort *)(const void *)b->base;
     b->learn = &c->learn;
     b->stream = c->stream;
+    wait_for(b); /* the lanes' start may still be on its way */
     b->capacity = capacity;
     b->fill = fill;
     b->leaf = calloc((size_t)fill, sizeof *b->leaf);
@@ -343,6 +344,63 @@ static void new_priorities_keep_the_sums_exact(void **state)
     bench_close(b);
 }
 
+/* ---- new experience ---- */
+
+static void a_transition_names_the_one_whose_state_comes_next(void **state)
+{
+    (void)state;
+    for (int form = 0; form < 6; form++) {
+        const int recycle = form % 2, n_step = 1 + form / 2;
+        ho_err err;
+        ho_epoch_stat stat;
+        ho_backend_options options = ho_backend_defaults();
+        options.kind = HO_BACKEND_CUDA;
+        options.force_portable = 1;
+        world *w = world_new_on(WORLD_NOISE, 300, 4, WORLD_FEATURES, &options);
+        ho_cohort_key key = world_key(w, HO_DQN);
+        key.replay_capacity = recycle ? 700 : 2000; /* less than an epoch's 800, and more */
+        key.updates = 1;
+        ho_cohort *base;
+        CHECK_OK(ho_cohort_create(w->backend, w->market, &key, 1, &base, &err), &err);
+        ho_lane_config lane = world_lane(w, &key, 5);
+        lane.env.recycle = recycle;
+        lane.env.end_on_barrier = 1;
+        lane.agent.n_step = n_step;
+        lane.agent.eps_start = lane.agent.eps_end = 1.0;
+        CHECK_OK(ho_lane_start(base, 0, &lane, &err), &err);
+        for (int epoch = 0; epoch < 2; epoch++) {
+            CHECK_OK(ho_cohort_run_epoch(base, &stat, &err), &err);
+        }
+        const cuda_cohort *c = (const cuda_cohort *)(const void *)base;
+        const ho_learn_view *v = &c->learn;
+        ho_lane_device device;
+        check_cuda(cudaStreamSynchronize(c->stream));
+        ho_replay_record *ring = calloc((size_t)key.replay_capacity, sizeof *ring);
+        check_cuda(cudaMemcpy(&device, v->lane, sizeof device, cudaMemcpyDeviceToHost));
+        check_cuda(cudaMemcpy(ring, v->replay, (size_t)key.replay_capacity * sizeof *ring,
+                              cudaMemcpyDeviceToHost));
+        int named = 0;
+        for (int i = 0; i < device.stored; i++) {
+            const ho_replay_record *r = &ring[ho_new_slot(&device, i, key.replay_capacity)];
+            if (r->later == 0) {
+                continue;
+            }
+            named++;
+            assert_in_range(i + r->later, i + 1, device.stored - 1);
+            const ho_replay_record *next =
+                &ring[ho_new_slot(&device, i + r->later, key.replay_capacity)];
+            assert_int_equal(next->bar, r->next_bar);
+            assert_memory_equal(next->portfolio, r->next_portfolio, sizeof r->next_portfolio);
+        }
+        print_message("recycle %d, %d steps: %d of %d named\n", recycle, n_step, named,
+                      device.stored);
+        assert_true(named >= device.stored / 3 && named < device.stored);
+        free(ring);
+        ho_cohort_destroy(&base);
+        world_free(&w);
+    }
+}
+
 /* argv[1]: only the tests whose name matches, as run_all.sh does under compute-sanitizer. */
 int main(int argc, char **argv)
 {
@@ -351,6 +409,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(ranked_draws_are_those_of_a_sort),
         cmocka_unit_test(draws_follow_the_probabilities),
         cmocka_unit_test(new_priorities_keep_the_sums_exact),
+        cmocka_unit_test(a_transition_names_the_one_whose_state_comes_next),
     };
     if (ho_backend_gpu_count() == 0) {
         print_message("no GPU: skipped\n");

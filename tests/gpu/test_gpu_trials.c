@@ -165,10 +165,15 @@ static void new_experience_gets_its_td_error(void **state)
         const size_t rows = (size_t)c->learn.new_rows;
         float *errors;
         uint8_t *greedy;
+        int32_t *list;
         assert_int_equal(cudaMalloc((void **)&errors, LANES * rows * sizeof *errors), cudaSuccess);
         assert_int_equal(cudaMalloc((void **)&greedy, LANES * rows), cudaSuccess);
+        assert_int_equal(
+            cudaMalloc((void **)&list, LANES * sizeof *list * ho_new_list_room(c->learn.new_rows)),
+            cudaSuccess);
         c->learn.new_td = errors;
         c->learn.new_greedy = greedy;
+        c->learn.new_list = list;
         assert_int_equal(ho_fused_new_td_prepare(), HO_OK);
         for (int k = 0; k < LANES; k++) {
             ho_err err;
@@ -218,8 +223,10 @@ static void new_experience_gets_its_td_error(void **state)
         free(ring);
         c->learn.new_td = NULL;
         c->learn.new_greedy = NULL;
+        c->learn.new_list = NULL;
         assert_int_equal(cudaFree(errors), cudaSuccess);
         assert_int_equal(cudaFree(greedy), cudaSuccess);
+        assert_int_equal(cudaFree(list), cudaSuccess);
         ho_cohort *base = &c->base;
         ho_cohort_destroy(&base);
     }
