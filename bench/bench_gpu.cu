@@ -274,6 +274,11 @@ static ho_status enqueue_adam(cuda_cohort *c)
 {
     ho_status rc = HO_OK;
     for (int u = 0; u < PHASE_REPEATS && rc == HO_OK; u++) {
+        if (c->learn.fused && c->learn.lanes <= HO_FUSED_FEW) {
+            rc = ho_fused_few_gate(&c->learn, c->stream);
+            rc = rc == HO_OK ? ho_fused_few_adam(&c->learn, c->stream) : rc;
+            continue;
+        }
         rc = ho_learn_gate(&c->learn, c->stream);
         rc = rc == HO_OK ? ho_learn_adam(&c->learn, c->stream) : rc;
     }

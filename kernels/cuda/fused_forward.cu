@@ -8,6 +8,7 @@
  * forward pass each. For few lanes, where a round is bound by the chain of layers. Follows the
  * prototype's measurements in docs/gpu.md. */
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/early_launch.cuh"
 #include "kernels/cuda/fused_forward.cuh"
 #include "kernels/cuda/priority.cuh"
 
@@ -22,7 +23,6 @@ enum {
     SPLIT_CONSUMERS = 128,
     SPLIT_ROWS = 64,
     SPLIT_SLOTS = 5,
-    SPLIT_MAX_LANES = 4, /* up to here it is the faster form */
 };
 
 /* Shared memory, bytes from its start. */
@@ -324,7 +324,12 @@ static __global__ void CLUSTER_OF_THREE __launch_bounds__(SPLIT_THREADS, 1)
     const int tiles_lane = v.batch / SPLIT_ROWS;
     const int k = tile / tiles_lane, row0 = tile % tiles_lane * SPLIT_ROWS;
     const int id = (int)threadIdx.x;
-    if (!lane_learns(v, k)) {
+    /* The rows of uniform replay do not depend on the update before. */
+    const bool uniform = v.priority.shape.kind == HO_REPLAY_UNIFORM;
+    if (!uniform) {
+        grid_wait();
+    }
+    if (!v.lane[k].learning) {
         return; /* the whole cluster does */
     }
     if (id == 0) {
@@ -348,6 +353,16 @@ static __global__ void CLUSTER_OF_THREE __launch_bounds__(SPLIT_THREADS, 1)
             copy16(shared_at + SPLIT_X + x_chunk_at(r, chunk),
                    (const __nv_bfloat16 *)v.features + bar * HO_STATE_PAD + chunk * 8);
         }
+    }
+    if (uniform) {
+        grid_wait();
+    }
+    grid_launch();
+    if (v.lane[k].guard != 0) {
+        copies_finish();
+        return; /* the whole cluster does */
+    }
+    if (id < SPLIT_CONSUMERS) {
         const float *bias =
             (role == 2 ? v.target : v.online) + (size_t)k * v.net.params + v.net.weights;
         for (int i = id; i < FUSED_BIASES; i += SPLIT_CONSUMERS) {
@@ -438,10 +453,12 @@ static __global__ void CLUSTER_OF_THREE __launch_bounds__(SPLIT_THREADS, 1)
 
 ho_status ho_fused_forward_backward(const ho_learn_view *v, int update, cudaStream_t stream)
 {
-    if (v->lanes <= SPLIT_MAX_LANES) {
+    if (v->lanes <= HO_FUSED_FEW) {
         const unsigned blocks = (unsigned)(3 * v->lanes * (v->batch / SPLIT_ROWS));
-        forward_backward_split<<<blocks, SPLIT_THREADS, SPLIT_BYTES, stream>>>(*v, update);
-        return ho_cuda_status(cudaGetLastError(), "forward_backward_split");
+        /* not the first of an epoch: what it reads before grid_wait is written just before */
+        const cudaError_t rc = launch_early(forward_backward_split, dim3(blocks), SPLIT_THREADS,
+                                            SPLIT_BYTES, stream, update > 0, *v, update);
+        return ho_cuda_status(rc, "forward_backward_split");
     }
     const int tiles = v->lanes * (v->batch / HO_FUSED_ROWS);
     const unsigned blocks = (unsigned)(tiles < v->processors ? tiles : v->processors);
@@ -452,10 +469,10 @@ ho_status ho_fused_forward_backward(const ho_learn_view *v, int update, cudaStre
 ho_status ho_fused_forward_prepare(int lanes)
 {
     const cudaFuncAttribute attribute = cudaFuncAttributeMaxDynamicSharedMemorySize;
-    return lanes <= SPLIT_MAX_LANES ? ho_cuda_status(cudaFuncSetAttribute(forward_backward_split,
-                                                                          attribute, SPLIT_BYTES),
-                                                     "shared memory of forward_backward_split")
-                                    : ho_cuda_status(cudaFuncSetAttribute(forward_backward_stream,
-                                                                          attribute, STREAM_BYTES),
-                                                     "shared memory of forward_backward_stream");
+    return lanes <= HO_FUSED_FEW ? ho_cuda_status(cudaFuncSetAttribute(forward_backward_split,
+                                                                       attribute, SPLIT_BYTES),
+                                                  "shared memory of forward_backward_split")
+                                 : ho_cuda_status(cudaFuncSetAttribute(forward_backward_stream,
+                                                                       attribute, STREAM_BYTES),
+                                                  "shared memory of forward_backward_stream");
 }

@@ -8,6 +8,7 @@
  * A producer warp streams 64 rows of D and of H a stage; two warpgroups multiply 64 outputs each.
  * NW is 128, or 32 where few lanes would leave multiprocessors idle; equal bits. */
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/early_launch.cuh"
 #include "kernels/cuda/fused_layout.h"
 #include "kernels/cuda/hopper.cuh"
 #include "kernels/cuda/learn.h"
@@ -22,7 +23,6 @@ enum {
     GRADIENT_ONES = GRADIENT_SLOTS * GRADIENT_STAGE,
     GRADIENT_BARRIERS = GRADIENT_ONES + 256,
     GRADIENT_BYTES = GRADIENT_BARRIERS + 128,
-    NARROW_MAX_LANES = 4,
     TILES_WIDE = 12, /* of a lane, NW = 128: 4 + 4 of L2 and L3, 2 of L1, 2 of L4 */
     TILES_NARROW = 40,
 };
@@ -250,9 +250,6 @@ static __global__ void __launch_bounds__(GRADIENT_THREADS, 1)
     extern __shared__ __align__(1024) uint8_t shared[];
     constexpr int tiles = NW == 128 ? TILES_WIDE : TILES_NARROW;
     const int k = v.lanes - 1 - (int)blockIdx.x / tiles;
-    if (!v.lane[k].learning || v.lane[k].guard != 0) {
-        return;
-    }
     const uint32_t base = shared_u32(shared), ones = base + GRADIENT_ONES;
     const uint32_t full = base + GRADIENT_BARRIERS, empty = full + 8 * GRADIENT_SLOTS;
     if (threadIdx.x == 0) {
@@ -267,6 +264,11 @@ static __global__ void __launch_bounds__(GRADIENT_THREADS, 1)
     }
     proxy_fence();
     __syncthreads();
+    grid_wait();
+    grid_launch();
+    if (!v.lane[k].learning || v.lane[k].guard != 0) {
+        return;
+    }
     const gradient_tile t =
         tile_of<NW>(v.fused_activations + (size_t)k * ho_fused_activation_bytes(v.batch), v.batch,
                     (int)blockIdx.x % tiles, (int)threadIdx.x / 128 % 2);
@@ -289,21 +291,18 @@ static __global__ void __launch_bounds__(GRADIENT_THREADS, 1)
 
 ho_status ho_fused_gradient(const ho_learn_view *v, cudaStream_t stream)
 {
-    if (v->lanes <= NARROW_MAX_LANES) {
-        fused_gradient<32>
-            <<<(unsigned)(v->lanes * TILES_NARROW), GRADIENT_THREADS, GRADIENT_BYTES, stream>>>(*v);
-    } else {
-        fused_gradient<128>
-            <<<(unsigned)(v->lanes * TILES_WIDE), GRADIENT_THREADS, GRADIENT_BYTES, stream>>>(*v);
-    }
-    return ho_cuda_status(cudaGetLastError(), "fused_gradient");
+    const int few = v->lanes <= HO_FUSED_FEW;
+    const dim3 grid((unsigned)(v->lanes * (few ? TILES_NARROW : TILES_WIDE)));
+    const cudaError_t rc = launch_early(few ? fused_gradient<32> : fused_gradient<128>, grid,
+                                        GRADIENT_THREADS, GRADIENT_BYTES, stream, few, *v);
+    return ho_cuda_status(rc, "fused_gradient");
 }
 
 ho_status ho_fused_gradient_prepare(int lanes)
 {
     const cudaFuncAttribute attribute = cudaFuncAttributeMaxDynamicSharedMemorySize;
     return ho_cuda_status(
-        lanes <= NARROW_MAX_LANES
+        lanes <= HO_FUSED_FEW
             ? cudaFuncSetAttribute(fused_gradient<32>, attribute, GRADIENT_BYTES)
             : cudaFuncSetAttribute(fused_gradient<128>, attribute, GRADIENT_BYTES),
         "shared memory of fused_gradient");

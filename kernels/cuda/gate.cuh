@@ -44,10 +44,32 @@ static __device__ int gate_judge(ho_lane_device *lane, double loss, double norm,
                : HO_GUARD_NONE;
 }
 
+/* The numbers of a lane's next Adam step but for the clip, which waits for the norm. */
+typedef struct gate_step {
+    ho_update_gate gate; /* clip 1, apply 1 */
+    double rate;         /* the learning rate */
+} gate_step;
+
+/* target_share: of the online weights. */
+static __device__ __forceinline__ gate_step gate_step_of(const ho_lane_device *lane,
+                                                         float target_share)
+{
+    const ho_agent_config *agent = &lane->agent;
+    gate_step s;
+    s.rate = ho_learning_rate(agent->learning_rate, agent->schedule, agent->warmup_updates,
+                              lane->updates, lane->total_updates);
+    const ho_adam adam = ho_adam_of(agent, s.rate, lane->updates + 1, 1.0);
+    const ho_update_gate g = {adam.beta1,     adam.beta2,   adam.step,
+                              adam.inv_bias2, adam.eps,     adam.keep,
+                              adam.clip,      target_share, 1};
+    s.gate = g;
+    return s;
+}
+
 /* Lets the guard judge, then opens the gate for one Adam step; by one thread, after the sums of the
- * epoch took this update in. largest: |Q| or |V|. target_share: of the online weights. */
+ * epoch took this update in. largest: |Q| or |V|. */
 static __device__ void gate_decide(ho_lane_device *lane, ho_update_gate *gate, double loss,
-                                   double norm, double largest, float target_share)
+                                   double norm, double largest, const gate_step *step)
 {
     const int guard = gate_judge(lane, loss, norm, largest);
     if (guard != HO_GUARD_NONE) {
@@ -56,18 +78,11 @@ static __device__ void gate_decide(ho_lane_device *lane, ho_update_gate *gate, d
         gate->apply = 0;
         return;
     }
-    const ho_agent_config *agent = &lane->agent;
-    const double rate = ho_learning_rate(agent->learning_rate, agent->schedule,
-                                         agent->warmup_updates, lane->updates, lane->total_updates);
-    const ho_adam adam =
-        ho_adam_of(agent, rate, lane->updates + 1, ho_clip_scale(norm, agent->max_grad_norm));
-    const ho_update_gate g = {adam.beta1,     adam.beta2,   adam.step,
-                              adam.inv_bias2, adam.eps,     adam.keep,
-                              adam.clip,      target_share, 1};
-    *gate = g;
+    *gate = step->gate;
+    gate->clip = (float)ho_clip_scale(norm, lane->agent.max_grad_norm);
     lane->updates++;
     lane->sums.updates++;
-    lane->sums.learning_rate = rate;
+    lane->sums.learning_rate = step->rate;
 }
 
 #endif

@@ -143,6 +143,20 @@ static __device__ __forceinline__ void cluster_store(uint32_t address, float x)
     asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(address), "f"(x) : "memory");
 }
 
+/* ---- programmatic dependent launch ---- */
+
+/* Waits until the kernels this one follows are complete and their writes visible. */
+static __device__ __forceinline__ void grid_wait(void)
+{
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+
+/* The kernel that follows may start its blocks, once every block here said so. */
+static __device__ __forceinline__ void grid_launch(void)
+{
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+
 /* ---- plain shared memory by address ---- */
 
 static __device__ __forceinline__ float shared_load(uint32_t address)

@@ -17,6 +17,7 @@ static ho_status td(const ho_learn_view *v, cudaStream_t stream)
 
 ho_status ho_learn_update(const ho_learn_view *v, int update, cudaStream_t stream)
 {
+    const int few = v->fused && v->lanes <= HO_FUSED_FEW;
     ho_status rc = ho_priority_draw_batch(v, update, stream);
     if (v->fused) {
         rc = rc == HO_OK ? ho_fused_forward_backward(v, update, stream) : rc;
@@ -30,8 +31,12 @@ ho_status ho_learn_update(const ho_learn_view *v, int update, cudaStream_t strea
         rc = rc == HO_OK ? ho_learn_gradient(v, stream) : rc;
         rc = rc == HO_OK ? ho_noise_gradient(v, stream) : rc;
     }
-    rc = rc == HO_OK ? ho_learn_gate(v, stream) : rc;
-    rc = rc == HO_OK ? ho_learn_adam(v, stream) : rc;
+    if (rc == HO_OK) {
+        rc = few ? ho_fused_few_gate(v, stream) : ho_learn_gate(v, stream);
+    }
+    if (rc == HO_OK) {
+        rc = few ? ho_fused_few_adam(v, stream) : ho_learn_adam(v, stream);
+    }
     return rc == HO_OK ? ho_priority_write(v, stream) : rc;
 }
 

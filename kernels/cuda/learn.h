@@ -26,6 +26,7 @@ extern "C" {
 enum {
     HO_PASSES = 3,     /* forward passes of a DQN update: online s, online s', target s' */
     HO_LOSS_ROWS = 32, /* rows whose losses one block sums */
+    HO_FUSED_FEW = 4,  /* up to so many lanes the fused path is bound by the chain of layers */
 };
 
 /* Sums over some rows of a batch; the gate adds them in order. */
@@ -169,6 +170,9 @@ ho_status ho_fused_new_td(const ho_learn_view *v, cudaStream_t stream);
 ho_status ho_fused_new_td_prepare(void);
 /* gradient, norm_part [4 * HO_FUSED_UNITS]. */
 ho_status ho_fused_gradient(const ho_learn_view *v, cudaStream_t stream);
+/* ho_learn_gate and ho_learn_adam of up to HO_FUSED_FEW lanes, right after ho_fused_gradient. */
+ho_status ho_fused_few_gate(const ho_learn_view *v, cudaStream_t stream);
+ho_status ho_fused_few_adam(const ho_learn_view *v, cudaStream_t stream);
 
 #ifdef __cplusplus
 }

@@ -214,7 +214,8 @@ static __global__ void ppo_gate(const __grid_constant__ ho_ppo_view v)
         return;
     }
     s->grad_norm = norm;
-    gate_decide(lane, gate, loss, norm, fmax(fabs(low), fabs(high)), 0.0f);
+    const gate_step step = gate_step_of(lane, 0.0f);
+    gate_decide(lane, gate, loss, norm, fmax(fabs(low), fabs(high)), &step);
 }
 
 /* One thread a lane. */

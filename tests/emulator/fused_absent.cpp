@@ -30,6 +30,20 @@ ho_status ho_fused_gradient(const ho_learn_view *v, cudaStream_t stream)
     return HO_EUNSUPPORTED;
 }
 
+ho_status ho_fused_few_gate(const ho_learn_view *v, cudaStream_t stream)
+{
+    (void)v;
+    (void)stream;
+    return HO_EUNSUPPORTED;
+}
+
+ho_status ho_fused_few_adam(const ho_learn_view *v, cudaStream_t stream)
+{
+    (void)v;
+    (void)stream;
+    return HO_EUNSUPPORTED;
+}
+
 ho_status ho_fused_new_td_prepare(void)
 {
     return HO_EUNSUPPORTED;
