@@ -92,7 +92,8 @@ if command -v compute-sanitizer >/dev/null; then
             sanitize_fused initcheck_fused initcheck
             continue
         fi
-        for kernel in forward_backward_split forward_backward_stream fused_gradient new_td; do
+        for kernel in forward_backward_split forward_backward_stream fused_gradient few_gate few_adam \
+            new_td; do
             sanitize_fused "${tool}_$kernel" "$tool" --kernel-name "kns=$kernel"
         done
     done
