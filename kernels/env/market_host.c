@@ -221,7 +221,9 @@ static double deviation(int64_t t, int32_t window, const double *ret)
 static void fill_sigma(const ho_market_host *h, int32_t window, const double *ret, double *sigma)
 {
     double carried = 0.0;
+#ifndef __SANITIZE_THREAD__ /* libgomp's barriers are invisible to it, see cpu/ops.c */
 #pragma omp parallel for schedule(static)
+#endif
     for (int64_t t = 0; t < h->T; t++) {
         sigma[t] = deviation(t, window, ret);
     }
