@@ -8,6 +8,7 @@
 #include "kernels/cuda/backtest_kernels.h"
 
 #include <cuda_bf16.h>
+#include <stddef.h>
 
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/helpers.cuh"
@@ -27,13 +28,14 @@ enum {
 typedef struct backtest_block {
     pass_plan plan[PASSES_BLOCK];
     pass_state state[PASSES_BLOCK];
-    pass_note note[2][PASSES_BLOCK];       /* of this bar, of the last one */
-    ho_quote quote[2][PASSES_BLOCK];       /* of this step, of the next one */
+    pass_note note[2][PASSES_BLOCK];          /* of this bar, of the last one */
+    ho_quote quote[2][PASSES_BLOCK];          /* of this step, of the next one */
+    float draw[PASSES_BLOCK][SCORE_PITCH];    /* a sampled policy's weights */
+    alignas(8) uint8_t live[2][PASSES_BLOCK]; /* at the head of this bar, of the last one */
+    /* where there is room; else steps go without offers, and the tables are read where they are */
     ho_offer offer[PASSES_BLOCK];          /* of this step */
     double n_log2_n[HO_DIVERSITY_MAX + 1]; /* the market's */
     uint32_t ring[PASSES_BLOCK][HO_RING_WORDS_MAX];
-    float draw[PASSES_BLOCK][SCORE_PITCH];    /* a sampled policy's weights */
-    alignas(8) uint8_t live[2][PASSES_BLOCK]; /* at the head of this bar, of the last one */
 } backtest_block;
 
 static_assert(PASSES_BLOCK == 8 && POLICY_WARPS == 8, "a pass a warp, a word of flags");
@@ -209,7 +211,7 @@ static __device__ __forceinline__ void books_complete(void)
 }
 
 /* The offers' warps: what each order of the coming step would meet, `lanes` threads a pass. */
-static __device__ void make_offers(backtest_block *block, int count)
+static __device__ void make_offers(backtest_block *block, int count, bool roomy)
 {
     const int lanes = count <= 4 ? 16 : 8;
     const int thread = (int)threadIdx.x - OFFER_WARP * 32;
@@ -217,7 +219,7 @@ static __device__ void make_offers(backtest_block *block, int count)
     const ho_env_config *c = &block->plan[w < count ? w : 0].lane.config;
     const pass_state *s = &block->state[w < count ? w : 0];
     for (int now = 0; bar_begins(block, now); now ^= 1) {
-        if (w < count && !s->done) {
+        if (roomy && w < count && !s->done) {
             offer_by_threads(c, &s->env, &block->quote[now][w], first, lanes, &block->offer[w]);
         }
         orders_known();
@@ -258,7 +260,7 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
         if (warp >= BOOK_WARP) {
             keep_books(block, group.count);
         } else {
-            make_offers(block, group.count);
+            make_offers(block, group.count, HELD || v.roomy);
         }
         return;
     }
@@ -280,14 +282,18 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
          i += POLICY_THREADS) {
         ((int64_t *)block->plan)[i] = ((const int64_t *)(v.plan + group.first))[i];
     }
-    for (int i = (int)threadIdx.x; i <= HO_DIVERSITY_MAX; i += POLICY_THREADS) {
+    const bool roomy = HELD || v.roomy;
+    for (int i = (int)threadIdx.x; roomy && i <= HO_DIVERSITY_MAX; i += POLICY_THREADS) {
         block->n_log2_n[i] = v.market.n_log2_n[i];
     }
+    const double *n_log2_n = roomy ? block->n_log2_n : v.market.n_log2_n;
+    const ho_offer *offer = roomy ? offer_there(&block->offer[warp]) : NULL;
     policy_load<T, HELD>(v.policy, plan, packed, shared, held); /* ends with a barrier */
+    uint32_t *ring = roomy ? block->ring[warp] : p->ring;
     if (exists) {
         const int32_t begin = p->lane.begin;
         if (owner) {
-            pass_begin(s, p, &v.market, block->ring[warp]);
+            pass_begin(s, p, &v.market, ring);
             block->note[0][warp].fresh = block->note[1][warp].fresh = 0;
         }
         warp_fetch(v, p, rows, begin);
@@ -296,8 +302,8 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
         copies_wait<0>();
         quote_complete<32>(&block->quote[0][warp], begin, v.market.bar_flags[begin + 1]);
         __syncwarp();
-        warp_portfolio(v, p, s, block->n_log2_n, block->quote[0][warp].before,
-                       block->quote[0][warp].sigma, score, rows);
+        warp_portfolio(v, p, s, n_log2_n, block->quote[0][warp].before, block->quote[0][warp].sigma,
+                       score, rows);
     }
     ensemble_vote vote;
     const ho_branches *branches = &v.policy.branches;
@@ -378,12 +384,11 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
                 action = branches->count > 1 ? choice : ho_branches_action(branches, &choice);
             }
             const ho_order order = ho_order_from_action(action);
-            pass_advance(s, p, block->n_log2_n, q, offer_there(&block->offer[warp]),
-                         block->ring[warp], &order, action, &block->note[now][warp]);
+            pass_advance(s, p, n_log2_n, q, offer, ring, &order, action, &block->note[now][warp]);
         }
         __syncwarp();
         if (!s->done) {
-            warp_portfolio(v, p, s, block->n_log2_n, q->close, q->sigma_next, score, next_row);
+            warp_portfolio(v, p, s, n_log2_n, q->close, q->sigma_next, score, next_row);
         }
     }
     books_complete();
@@ -431,10 +436,16 @@ static network_kernel kernel_of(int bf16, int held, int ensemble)
                 : network_passes<__nv_bfloat16, false, false>;
 }
 
+/* Extra shared memory of a block. */
+static int extra_of(bool roomy)
+{
+    return (int)(roomy ? sizeof(backtest_block) : offsetof(backtest_block, offer));
+}
+
 ho_status ho_cuda_backtest_check(const ho_policy_net *policy, int shared_limit, ho_err *err)
 {
     const policy_plan plan =
-        policy_plan_make(policy, PASSES_BLOCK, 1, (int)sizeof(backtest_block), shared_limit);
+        policy_plan_make(policy, PASSES_BLOCK, 0, extra_of(false), shared_limit);
     return plan.bytes > shared_limit ? ho_policy_too_large(policy, err) : HO_OK;
 }
 
@@ -443,8 +454,13 @@ ho_status ho_cuda_backtest_networks(const backtest_view *v, cudaStream_t stream)
     if (v->blocks == 0) {
         return HO_OK;
     }
-    policy_plan plan = policy_plan_make(&v->policy, PASSES_BLOCK, !v->ensemble,
-                                        (int)sizeof(backtest_block), v->shared_limit);
+    policy_plan plan =
+        policy_plan_make(&v->policy, PASSES_BLOCK, !v->ensemble, extra_of(true), v->shared_limit);
+    backtest_view view = *v;
+    view.roomy = plan.bytes <= v->shared_limit;
+    if (!view.roomy) {
+        plan = policy_plan_make(&v->policy, PASSES_BLOCK, 0, extra_of(false), v->shared_limit);
+    }
     if (plan.bytes > v->shared_limit) {
         return HO_EUNSUPPORTED;
     }
@@ -460,7 +476,7 @@ ho_status ho_cuda_backtest_networks(const backtest_view *v, cudaStream_t stream)
     if (rc != HO_OK) {
         return rc;
     }
-    kernel<<<(unsigned)v->blocks, PASS_THREADS, plan.bytes, stream>>>(*v, plan);
+    kernel<<<(unsigned)v->blocks, PASS_THREADS, plan.bytes, stream>>>(view, plan);
     return ho_cuda_status(cudaGetLastError(), "network_passes");
 }
 

@@ -36,6 +36,7 @@ typedef struct backtest_view {
     int32_t samples;           /* PPO: an agent's ppo_sample_eval counts */
     int32_t ensemble;          /* some block has several members */
     int32_t shared_limit;
+    int32_t roomy; /* blocks have room for offers and tables */
 } backtest_view;
 
 /* HO_EUNSUPPORTED: the network does not fit a backtest's block. */
