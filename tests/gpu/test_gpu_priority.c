@@ -39,6 +39,14 @@ static void wait_for(const bench *b)
     check_cuda(cudaStreamSynchronize(b->stream));
 }
 
+/* Into device memory, before what the cohort's stream does next: a plain cudaMemcpy may return
+ * while the last bytes are on their way, and that stream does not wait for it. */
+static void put(const bench *b, void *to, const void *from, size_t bytes)
+{
+    check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, b->stream));
+    wait_for(b);
+}
+
 static bench *bench_open(int replay, int capacity, int fill)
 {
     ho_err err;
@@ -73,7 +81,7 @@ static bench *bench_open(int replay, int capacity, int fill)
     b->lane.replay_fill = fill;
     b->lane.replay_head = fill % capacity;
     b->lane.learning = 1;
-    check_cuda(cudaMemcpy(at, &b->lane, sizeof b->lane, cudaMemcpyHostToDevice));
+    put(b, at, &b->lane, sizeof b->lane);
     return b;
 }
 
@@ -94,8 +102,7 @@ static uint32_t *device_leaf(const bench *b)
 
 static void put_leaves(const bench *b)
 {
-    check_cuda(cudaMemcpy(device_leaf(b), b->leaf, (size_t)b->fill * sizeof *b->leaf,
-                          cudaMemcpyHostToDevice));
+    put(b, device_leaf(b), b->leaf, (size_t)b->fill * sizeof *b->leaf);
     assert_int_equal(ho_priority_open(b->learn, b->stream), HO_OK);
     wait_for(b);
 }
@@ -316,8 +323,8 @@ static void new_priorities_keep_the_sums_exact(void **state)
                 b->leaf[b->index[row]] = ho_priority_leaf((double)td[row], 0.7);
             }
         }
-        check_cuda(cudaMemcpy(p->td + LANE * BATCH, td, sizeof td, cudaMemcpyHostToDevice));
-        check_cuda(cudaMemcpy(b->learn->gate + LANE, &gate, sizeof gate, cudaMemcpyHostToDevice));
+        put(b, p->td + LANE * BATCH, td, sizeof td);
+        put(b, b->learn->gate + LANE, &gate, sizeof gate);
         assert_int_equal(ho_priority_write(b->learn, b->stream), HO_OK);
         wait_for(b);
         check_cuda(cudaMemcpy(got, device_leaf(b), leaves * sizeof *got, cudaMemcpyDeviceToHost));
