@@ -30,8 +30,9 @@ typedef struct backtest_block {
     pass_state state[PASSES_BLOCK];
     pass_note note[2][PASSES_BLOCK];          /* of this bar, of the last one */
     ho_quote quote[2][PASSES_BLOCK];          /* of this step, of the next one */
-    float draw[PASSES_BLOCK][SCORE_PITCH];    /* a sampled policy's weights */
     alignas(8) uint8_t live[2][PASSES_BLOCK]; /* at the head of this bar, of the last one */
+    /* a policy that may be sampled: its weights; C51's, which need the room, are not */
+    float draw[PASSES_BLOCK][SCORE_PITCH];
     /* where there is room; else steps go without offers, and the tables are read where they are */
     ho_offer offer[PASSES_BLOCK];          /* of this step */
     double n_log2_n[HO_DIVERSITY_MAX + 1]; /* the market's */
@@ -437,15 +438,17 @@ static network_kernel kernel_of(int bf16, int held, int ensemble)
 }
 
 /* Extra shared memory of a block. */
-static int extra_of(bool roomy)
+static int extra_of(const ho_policy_net *policy, bool roomy)
 {
-    return (int)(roomy ? sizeof(backtest_block) : offsetof(backtest_block, offer));
+    const size_t least =
+        policy->atoms > 1 ? offsetof(backtest_block, draw) : offsetof(backtest_block, offer);
+    return (int)(roomy ? sizeof(backtest_block) : least);
 }
 
 ho_status ho_cuda_backtest_check(const ho_policy_net *policy, int shared_limit, ho_err *err)
 {
     const policy_plan plan =
-        policy_plan_make(policy, PASSES_BLOCK, 0, extra_of(false), shared_limit);
+        policy_plan_make(policy, PASSES_BLOCK, 0, extra_of(policy, false), shared_limit);
     return plan.bytes > shared_limit ? ho_policy_too_large(policy, err) : HO_OK;
 }
 
@@ -454,12 +457,13 @@ ho_status ho_cuda_backtest_networks(const backtest_view *v, cudaStream_t stream)
     if (v->blocks == 0) {
         return HO_OK;
     }
-    policy_plan plan =
-        policy_plan_make(&v->policy, PASSES_BLOCK, !v->ensemble, extra_of(true), v->shared_limit);
+    policy_plan plan = policy_plan_make(&v->policy, PASSES_BLOCK, !v->ensemble,
+                                        extra_of(&v->policy, true), v->shared_limit);
     backtest_view view = *v;
     view.roomy = plan.bytes <= v->shared_limit;
     if (!view.roomy) {
-        plan = policy_plan_make(&v->policy, PASSES_BLOCK, 0, extra_of(false), v->shared_limit);
+        plan = policy_plan_make(&v->policy, PASSES_BLOCK, 0, extra_of(&v->policy, false),
+                                v->shared_limit);
     }
     if (plan.bytes > v->shared_limit) {
         return HO_EUNSUPPORTED;

@@ -10,6 +10,7 @@
 #include "kernels/env/config.h"
 #include "kernels/env/state.h"
 #include "kernels/hd.h"
+#include "kernels/shapes.h"
 
 #define HO_PRICE_EPS 1e-9 /* in ticks and lots: what a price or amount may miss by rounding */
 
