@@ -57,7 +57,7 @@ class Faults(harness.SystemTest):
         self.assertNoWorkers(seen)
 
     def test_a_coordinator_killed_at_random_moments_loses_nothing(self):
-        self.write(study_text(trials=TRIALS, epochs=EPOCHS if LONG else 2 * EPOCHS))
+        self.write(study_text(trials=TRIALS, epochs=3 * EPOCHS if LONG else 2 * EPOCHS))
         seen = set()
         kills = 0
         while kills < KILLS:
