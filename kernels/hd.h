@@ -15,12 +15,15 @@
 
 /* num / den. The device's division leaves its fast path for a numerator of zero, which a flat
  * position makes the usual one: there a division that takes the fast path is made instead, and a
- * zero of the right sign returned. The bits are those of num / den. */
+ * zero of the right sign returned. The bits are those of num / den. The move keeps the compiler,
+ * which sees that nobody reads that other quotient, from dividing the zero after all. */
 static inline HO_HD double ho_quotient(double num, double den)
 {
 #ifdef __CUDA_ARCH__
     const int zero = num == 0.0 && den != 0.0 && fabs(den) <= 1.7976931348623157e308;
-    const double q = (zero ? 1.0 : num) / den;
+    double some;
+    asm("mov.f64 %0, %1;" : "=d"(some) : "d"(zero ? 1.0 : num));
+    const double q = some / den;
     return zero ? num * den : q;
 #else
     return num / den;

@@ -333,6 +333,15 @@ static ho_status copy_networks(backtest_run *run)
                        : rc;
 }
 
+static int some_agent_samples(const backtest_run *run)
+{
+    int some = 0;
+    for (int slot = 0; slot < run->cohort->capacity; slot++) {
+        some |= run->member[slot] >= 0 && run->cohort->config[slot].agent.ppo_sample_eval;
+    }
+    return some;
+}
+
 static ho_status launch(backtest_run *run)
 {
     backtest_view v = {};
@@ -350,7 +359,7 @@ static ho_status launch(backtest_run *run)
         v.features = run->cohort->learn.features;
         v.packed = run->at.packed;
         v.lane = run->at.lane;
-        v.samples = e->samples;
+        v.samples = e->samples && some_agent_samples(run);
         v.state_columns = e->state_columns;
         v.market_columns = e->market_columns;
         v.shared_limit = e->shared_limit;

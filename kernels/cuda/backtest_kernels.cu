@@ -159,23 +159,20 @@ static __device__ __forceinline__ int32_t agent_action(const ho_branches *b,
     return group_sample<32>(*b, at, score, draw, true);
 }
 
-/* The portfolio columns of a pass at the close `close` into its state row, by its warp. */
+/* The portfolio columns of a pass at the close `close` into its state row, a thread of its warp
+ * each.
+ */
 template <typename T>
-static __device__ __forceinline__ void
-warp_portfolio(const backtest_view &v, const pass_plan *p, const pass_state *s,
-               const double *n_log2_n, double close, double sigma, float *score, T *row)
+static __device__ __forceinline__ void warp_portfolio(const backtest_view &v, const pass_plan *p,
+                                                      const pass_state *s, const double *n_log2_n,
+                                                      double close, double sigma, T *row)
 {
     const int l = (int)threadIdx.x % 32;
-    ho_ratio *ratio = (ho_ratio *)score;
-    if (l == 0) {
-        ho_env_portfolio_ratios(&p->lane, n_log2_n, &s->env, close, sigma, ratio);
-    }
-    __syncwarp();
     if (l < v.state_columns) {
+        const ho_ratio r = ho_env_portfolio_ratio(&p->lane, n_log2_n, &s->env, close, sigma, l);
         put_column(row + v.market_columns + l,
-                   ho_ratio_value(&ratio[l], ho_portfolio_limit(p->lane.config.state_form, l)));
+                   ho_ratio_value(&r, ho_portfolio_limit(p->lane.config.state_form, l)));
     }
-    __syncwarp();
 }
 
 /* The market row of bar t into a state row, by a pass's warp. */
@@ -188,6 +185,15 @@ static __device__ __forceinline__ void warp_fetch(const backtest_view &v, const 
         const uint8_t *from = (const uint8_t *)((const T *)v.features + (int64_t)t * HO_STATE_PAD);
         copy16_async((uint8_t *)row + chunk * 16, from + chunk * 16);
     }
+}
+
+/* Rows of the states: of this bar, of the next one, whose portfolio columns the step writes, and of
+ * the one after it, which is on its way. */
+enum { STATE_ROWS = 3 };
+
+static __device__ __forceinline__ int next_row(int row)
+{
+    return row + 1 == STATE_ROWS ? 0 : row + 1;
 }
 
 /* The head of a bar: states, accounts, quotes and notes are there. Does any pass go on? */
@@ -211,19 +217,60 @@ static __device__ __forceinline__ void books_complete(void)
     barrier_of_roles<PASS_THREADS, 2>();
 }
 
-/* The offers' warps: what each order of the coming step would meet, `lanes` threads a pass. */
-static __device__ void make_offers(backtest_block *block, int count, bool roomy)
+/* The bars after the next one on their way, by the offers' warps while the steps are made: a pass's
+ * row of bar t + 2, and the quote that ends with it. */
+template <typename T>
+static __device__ __forceinline__ void fetch_bars(const backtest_view &v, const bar_share &share,
+                                                  backtest_block *block, int count,
+                                                  const int32_t *bar, T *rows, int next)
 {
-    const int lanes = count <= 4 ? 16 : 8;
+    const int warp = (int)threadIdx.x / 32 - OFFER_WARP;
+    uint8_t flags[PASSES_BLOCK / 2] = {0};
+#pragma unroll
+    for (int i = 0; i < PASSES_BLOCK / 2; i++) {
+        const int pass = warp + 2 * i;
+        if (pass < count) {
+            const ho_env_lane *lane = &block->plan[pass].lane;
+            bar_fetch(share, v.market, lane->sigma, bar[i], bar[i], lane->end,
+                      rows + pass * STATE_PITCH, &block->quote[next][pass], &flags[i]);
+        }
+    }
+    copies_commit();
+    copies_wait<0>();
+#pragma unroll
+    for (int i = 0; i < PASSES_BLOCK / 2; i++) {
+        const int pass = warp + 2 * i;
+        if (pass < count) {
+            bar_complete(&block->quote[next][pass], bar[i], flags[i]);
+        }
+    }
+}
+
+/* The offers' warps: what each order of the coming step would meet, `lanes` threads a pass; then
+ * bars are fetched. */
+template <typename T>
+static __device__ void make_offers(const backtest_view &v, const policy_plan &plan, uint8_t *shared,
+                                   backtest_block *block, int count, bool roomy)
+{
+    const bar_share share = bar_share_of<T>(v.market, v.features);
+    const int lanes = count <= 4 ? 16 : 8, warp = (int)threadIdx.x / 32 - OFFER_WARP;
     const int thread = (int)threadIdx.x - OFFER_WARP * 32;
     const int w = thread / lanes, first = thread % lanes;
     const ho_env_config *c = &block->plan[w < count ? w : 0].lane.config;
     const pass_state *s = &block->state[w < count ? w : 0];
-    for (int now = 0; bar_begins(block, now); now ^= 1) {
+    for (int now = 0, row = 0; bar_begins(block, now); now ^= 1, row = next_row(row)) {
+        int32_t bar[PASSES_BLOCK / 2];
+#pragma unroll
+        for (int i = 0; i < PASSES_BLOCK / 2; i++) {
+            const int pass = warp + 2 * i;
+            bar[i] = block->state[pass < count ? pass : 0].env.t + 2;
+        }
         if (roomy && w < count && !s->done) {
             offer_by_threads(c, &s->env, &block->quote[now][w], first, lanes, &block->offer[w]);
         }
         orders_known();
+        fetch_bars<T>(v, share, block, count, bar,
+                      (T *)(shared + policy_state(plan, next_row(next_row(row)))), now ^ 1);
     }
     books_complete();
 }
@@ -261,7 +308,7 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
         if (warp >= BOOK_WARP) {
             keep_books(block, group.count);
         } else {
-            make_offers(block, group.count, HELD || v.roomy);
+            make_offers<T>(v, plan, shared, block, group.count, HELD || v.roomy);
         }
         return;
     }
@@ -270,14 +317,12 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
     pass_plan *p = &block->plan[warp];
     pass_state *s = &block->state[warp];
     float *score = (float *)(shared + plan.score) + warp * SCORE_PITCH;
-    T *const rows = (T *)(shared + plan.state[0]) + warp * STATE_PITCH;
-    const int other_row = (plan.state[1] - plan.state[0]) / (int)sizeof(T);
+    T *const rows = (T *)(shared + plan.state) + warp * STATE_PITCH;
+    const int row_elements = PASSES_BLOCK * STATE_PITCH;
     policy_held held;
     policy_ahead ahead;
-    for (int i = (int)threadIdx.x; i < 2 * PASSES_BLOCK * STATE_PITCH; i += POLICY_THREADS) {
-        put_column((T *)(shared + plan.state[i / (PASSES_BLOCK * STATE_PITCH)]) +
-                       i % (PASSES_BLOCK * STATE_PITCH),
-                   0.0f);
+    for (int i = (int)threadIdx.x; i < STATE_ROWS * row_elements; i += POLICY_THREADS) {
+        put_column((T *)(shared + plan.state) + i, 0.0f);
     }
     for (int i = (int)threadIdx.x; i < group.count * (int)(sizeof(pass_plan) / 8);
          i += POLICY_THREADS) {
@@ -298,19 +343,23 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
             block->note[0][warp].fresh = block->note[1][warp].fresh = 0;
         }
         warp_fetch(v, p, rows, begin);
+        warp_fetch(v, p, rows + row_elements, begin + 1);
         quote_fetch<32>(&block->quote[0][warp], v.market, p->lane.sigma, begin);
         copies_commit();
         copies_wait<0>();
         quote_complete<32>(&block->quote[0][warp], begin, v.market.bar_flags[begin + 1]);
+        if (owner) { /* tables that the market has not are not fetched */
+            block->quote[1][warp].jump = block->quote[1][warp].funding = 0.0;
+        }
         __syncwarp();
         warp_portfolio(v, p, s, n_log2_n, block->quote[0][warp].before, block->quote[0][warp].sigma,
-                       score, rows);
+                       rows);
     }
     ensemble_vote vote;
     const ho_branches *branches = &v.policy.branches;
     const int candidates = branches->count > 1 ? (int)HO_ACTIONS : branches->outputs;
     const float v_max = (float)v.lane[group.slots[0]].agent.v_max;
-    for (int now = 0;; now ^= 1) {
+    for (int now = 0, row = 0;; now ^= 1, row = next_row(row)) {
         const bool live = exists && !s->done;
         if (threadIdx.x % 32 == 0) {
             block->live[now][warp] = live;
@@ -319,17 +368,6 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
         if (!bar_begins(block, now)) {
             break;
         }
-        T *const next_row = rows + (now ^ 1) * other_row;
-        uint8_t flags = 0;
-        const int32_t t = live ? s->env.t : 0;
-        if (live) {
-            warp_fetch(v, p, next_row, t + 1);
-            if (t + 2 < p->lane.end) {
-                flags =
-                    quote_fetch<32>(&block->quote[now ^ 1][warp], v.market, p->lane.sigma, t + 1);
-            }
-        }
-        copies_commit();
         if (ENSEMBLE) {
             vote_clear(&vote);
             for (int k = 0; k < group.members; k++) {
@@ -339,7 +377,7 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
                         ((const float *)(member + v.policy.bias_at))[i];
                 }
                 policy_sync();
-                policy_scores<T, 1, false>(v.policy, plan, member, shared, held, ahead, now, NULL,
+                policy_scores<T, 1, false>(v.policy, plan, member, shared, held, ahead, row, NULL,
                                            (float)v.lane[group.slots[k]].agent.v_max);
                 policy_sync();
                 const ho_lane_device *lane = &v.lane[group.slots[k]];
@@ -361,12 +399,8 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
                 policy_sync(); /* scores are read before the next member's */
             }
         } else {
-            policy_scores<T, 1, HELD>(v.policy, plan, packed, shared, held, ahead, now, NULL,
+            policy_scores<T, 1, HELD>(v.policy, plan, packed, shared, held, ahead, row, NULL,
                                       v_max);
-        }
-        copies_wait<0>();
-        if (live) {
-            quote_complete<32>(&block->quote[now ^ 1][warp], t + 1, flags);
         }
         orders_known();
         if (!live) {
@@ -374,10 +408,13 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
         }
         const ho_quote *q = &block->quote[now][warp];
         const ho_lane_device *lane = &v.lane[group.slots[0]];
-        int32_t action =
-            ENSEMBLE ? 0
-                     : agent_action(branches, lane, v.samples && lane->agent.ppo_sample_eval,
-                                    decision_of(s, p), score, block->draw[warp]);
+        int32_t action = 0;
+        if (HELD) {
+            action = group_argmax<32>(score, NULL, HO_ACTIONS);
+        } else if (!ENSEMBLE) {
+            action = agent_action(branches, lane, v.samples && lane->agent.ppo_sample_eval,
+                                  decision_of(s, p), score, block->draw[warp]);
+        }
         __syncwarp(); /* scores are read before the owner's step writes there */
         if (owner) {
             if (ENSEMBLE) {
@@ -389,7 +426,8 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
         }
         __syncwarp();
         if (!s->done) {
-            warp_portfolio(v, p, s, n_log2_n, q->close, q->sigma_next, score, next_row);
+            warp_portfolio(v, p, s, n_log2_n, q->close, q->sigma_next,
+                           rows + next_row(row) * row_elements);
         }
     }
     books_complete();
@@ -447,8 +485,8 @@ static int extra_of(const ho_policy_net *policy, bool roomy)
 
 ho_status ho_cuda_backtest_check(const ho_policy_net *policy, int shared_limit, ho_err *err)
 {
-    const policy_plan plan =
-        policy_plan_make(policy, PASSES_BLOCK, 0, extra_of(policy, false), shared_limit);
+    const policy_plan plan = policy_plan_make(policy, PASSES_BLOCK, STATE_ROWS, 0,
+                                              extra_of(policy, false), shared_limit);
     return plan.bytes > shared_limit ? ho_policy_too_large(policy, err) : HO_OK;
 }
 
@@ -457,13 +495,14 @@ ho_status ho_cuda_backtest_networks(const backtest_view *v, cudaStream_t stream)
     if (v->blocks == 0) {
         return HO_OK;
     }
-    policy_plan plan = policy_plan_make(&v->policy, PASSES_BLOCK, !v->ensemble,
-                                        extra_of(&v->policy, true), v->shared_limit);
+    policy_plan plan =
+        policy_plan_make(&v->policy, PASSES_BLOCK, STATE_ROWS, !v->ensemble && !v->samples,
+                         extra_of(&v->policy, true), v->shared_limit);
     backtest_view view = *v;
     view.roomy = plan.bytes <= v->shared_limit;
     if (!view.roomy) {
-        plan = policy_plan_make(&v->policy, PASSES_BLOCK, 0, extra_of(&v->policy, false),
-                                v->shared_limit);
+        plan = policy_plan_make(&v->policy, PASSES_BLOCK, STATE_ROWS, 0,
+                                extra_of(&v->policy, false), v->shared_limit);
     }
     if (plan.bytes > v->shared_limit) {
         return HO_EUNSUPPORTED;

@@ -33,7 +33,7 @@ typedef struct backtest_view {
     const pass_block *block;      /* [blocks] of networks */
     int32_t blocks;
     int32_t rule_first, rules; /* plans of rules: the last ones */
-    int32_t samples;           /* PPO: an agent's ppo_sample_eval counts */
+    int32_t samples;           /* PPO: some agent's ppo_sample_eval is on */
     int32_t ensemble;          /* some block has several members */
     int32_t shared_limit;
     int32_t roomy; /* blocks have room for offers and tables */

@@ -22,6 +22,8 @@
 #include "kernels/cuda/sample_block.cuh"
 #include "kernels/env/step.h"
 
+enum { HELPED_SLOTS = (HELPED_THREADS - POLICY_THREADS) / 16 }; /* of a block, two a warp */
+
 /* Quotients a slot's group takes at once: the portfolio's, then the step's. */
 enum { RATIOS = HO_PORTFOLIO_FEATURES + HO_STEP_RATIOS };
 
@@ -41,8 +43,9 @@ template <int E, bool HELPED> struct experience_block {
     ho_slot_device slot[E];
     ho_quote quote[HELPED ? 2 : 1][E]; /* of the step under way; of the next one */
     int32_t bar[E];                    /* row of the features of each slot's state; -1: idle */
+    int32_t begun[E];                  /* 1: with this step an episode, whose bars are not there */
     ho_offer offer[HELPED ? E : 1];
-    open_step open[HELPED ? E : 1];
+    open_step open[2][HELPED ? E : 1]; /* of this step, of the last one */
 };
 
 /* What chance says about one branch in one step of a slot. */
@@ -118,21 +121,28 @@ static __device__ __forceinline__ void forget_held(ho_slot_device *s)
     }
 }
 
-/* A slot's portfolio columns: the owner writes quotients into the slot's score row, the group's
- * threads divide, each its columns sub, sub + S, ... which it keeps in `column` and puts into the
- * state row. With STEP the quotients of the step's reward follow the columns there; their values go
- * to `value`, `stride` apart. All threads of the warp take part; `wanted` is the same in a group.
- * close, sigma: at the state's bar. */
+/* A slot's portfolio columns: the group's threads take the columns sub, sub + S, ... each, which
+ * they keep in `column` and put into the state row; the quotients that few threads of a group would
+ * work out one after the other its owner prepares in the slot's score row. With STEP the owner has
+ * put the quotients of the step's reward behind the columns there; their values go to `value`,
+ * `stride` apart. All threads of the warp take part; `wanted` is the same in a group. close, sigma:
+ * at the state's bar. */
 template <typename T, int S, bool STEP, int COLUMNS>
 static __device__ __forceinline__ void
 group_portfolio(const ho_experience_view &v, const ho_env_lane *env, const ho_slot_device *s,
                 double close, double sigma, float *score, T *row, bool wanted,
                 float (&column)[COLUMNS], double *value, int stride)
 {
+    constexpr bool APART = S >= RATIOS; /* a thread a column */
     const int sub = (int)threadIdx.x % S;
     ho_ratio *ratio = (ho_ratio *)score;
-    if (wanted && sub == 0) {
-        ho_env_portfolio_ratios(env, v.market.n_log2_n, &s->env, close, sigma, ratio);
+    if (!APART && wanted && sub == 0) {
+#pragma unroll
+        for (int c = 0; c < HO_PORTFOLIO_FEATURES; c++) {
+            if (c < v.state_columns) {
+                ratio[c] = ho_env_portfolio_ratio(env, v.market.n_log2_n, &s->env, close, sigma, c);
+            }
+        }
     }
     __syncwarp();
 #pragma unroll
@@ -141,7 +151,10 @@ group_portfolio(const ho_experience_view &v, const ho_env_lane *env, const ho_sl
         const bool is_column = c < v.state_columns;
         const bool is_step = STEP && c >= HO_PORTFOLIO_FEATURES && c < RATIOS;
         if (wanted && (is_column || is_step)) {
-            const double q = ho_quotient(ratio[c].num, ratio[c].den);
+            const ho_ratio r = APART && is_column ? ho_env_portfolio_ratio(env, v.market.n_log2_n,
+                                                                           &s->env, close, sigma, c)
+                                                  : ratio[c];
+            const double q = ho_quotient(r.num, r.den);
             if (is_column) {
                 const double limit = ho_portfolio_limit(env->config.state_form, c);
                 column[i] = (float)ho_clip(q, -limit, limit);
@@ -171,19 +184,6 @@ group_state(const ho_experience_view &v, const ho_env_lane *env, const ho_slot_d
     group_portfolio<T, S, false>(v, env, s, close, sigma, score, row, wanted, column, NULL, 0);
 }
 
-/* The quote of the step from `bar`, at once. All threads of the warp take part. */
-template <int S>
-static __device__ __forceinline__ void group_quote(ho_quote *q, const ho_market_view &m,
-                                                   const double *sigma, int32_t bar, bool wanted)
-{
-    const uint8_t flags = wanted ? quote_fetch<S>(q, m, sigma, bar) : 0;
-    copies_commit();
-    copies_wait<0>();
-    if (wanted) {
-        quote_complete<S>(q, bar, flags);
-    }
-}
-
 /* The owner's part of a step's record; the portfolio columns are the group's. */
 static __device__ __forceinline__ void record_step(ho_trace_step *trace, int32_t bar, int action,
                                                    const ho_step_out *out)
@@ -209,27 +209,77 @@ template <bool HELPED> static __device__ __forceinline__ void step_sync(void)
     }
 }
 
-/* The helping warps' loop, 16 threads a slot: offers of the step that the network decides; then the
- * reward and the record of the one before. */
-template <int E>
-static __device__ __forceinline__ void help(experience_block<E, true> *block, int steps)
+/* Rows of the states: of this step and the next one; with helpers also of the one after it. */
+template <bool HELPED> static __device__ __forceinline__ int following_row(int row)
+{
+    return row + 1 == (HELPED ? 3 : 2) ? 0 : row + 1;
+}
+
+/* The bars of a helping warp's slots, two a warp, on their way: rows of bar + ahead, and the quotes
+ * that end with it; only_begun: of those that have just begun an episode. */
+template <typename T>
+static __device__ __forceinline__ void help_fetch(const ho_experience_view &v,
+                                                  experience_block<HELPED_SLOTS, true> *block,
+                                                  const bar_share &share, const int32_t (&bar)[2],
+                                                  int ahead, T *rows, int quote, bool only_begun)
+{
+    const int first = ((int)threadIdx.x - POLICY_THREADS) / 32 * 2;
+    uint8_t flags[2] = {0, 0};
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        if (bar[i] >= 0 && (!only_begun || block->begun[first + i])) {
+            bar_fetch(share, v.market, block->env.sigma, bar[i] + ahead, bar[i] + ahead,
+                      block->env.end, rows + (first + i) * STATE_PITCH,
+                      &block->quote[quote][first + i], &flags[i]);
+        }
+    }
+    copies_commit();
+    copies_wait<0>();
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        if (bar[i] >= 0 && (!only_begun || block->begun[first + i])) {
+            bar_complete(&block->quote[quote][first + i], bar[i] + ahead, flags[i]);
+        }
+    }
+}
+
+/* The helping warps' loop, 16 threads a slot. While the network decides: offers of the step, and
+ * the bars of an episode that has just begun. While the step is made: the reward and the record of
+ * the one before, and the bars of the next one on their way. */
+template <typename T>
+static __device__ __forceinline__ void help(const ho_experience_view &v, const policy_plan &plan,
+                                            uint8_t *shared,
+                                            experience_block<HELPED_SLOTS, true> *block)
 {
     const int thread = (int)threadIdx.x - POLICY_THREADS, e = thread / 16, i = thread % 16;
-    const bool exists = e < E;
-    open_step *open = &block->open[exists ? e : 0];
-    for (int step = 0; step <= steps; step++) {
+    const bar_share share = bar_share_of<T>(v.market, v.features);
+    for (int step = 0, row = 0; step <= v.steps; step++, row = following_row<true>(row)) {
+        const int now = step & 1, next = following_row<true>(row);
         step_sync<true>(); /* states, accounts, quotes */
-        if (step < steps && exists && block->bar[e] >= 0) {
-            offer_by_threads(&block->env.config, &block->slot[e].env, &block->quote[step & 1][e], i,
-                             16, &block->offer[e]);
+        const int32_t bar[2] = {block->bar[e & ~1], block->bar[e | 1]};
+        if (step < v.steps) {
+            if (block->begun[e & ~1] || block->begun[e | 1]) {
+                help_fetch<T>(v, block, share, bar, 1, (T *)(shared + policy_state(plan, next)),
+                              now, true);
+                __syncwarp();
+                block->begun[e] = 0;
+            }
+            if (block->bar[e] >= 0) {
+                offer_by_threads(&block->env.config, &block->slot[e].env, &block->quote[now][e], i,
+                                 16, &block->offer[e]);
+            }
+            step_sync<true>(); /* scores, offers */
         }
-        if (exists && i == 0 && open->trace) {
+        open_step *open = &block->open[now ^ 1][e];
+        if (i == 0 && open->trace) {
             ho_env_step_reward(&block->env.config, &open->reward, open->quotient, 0.0f, &open->out);
             record_step(open->trace, open->bar, open->action, &open->out);
             open->trace = NULL;
         }
-        if (step < steps) {
-            step_sync<true>(); /* scores, offers */
+        if (step < v.steps) {
+            help_fetch<T>(v, block, share, bar, 2,
+                          (T *)(shared + policy_state(plan, following_row<true>(next))), now ^ 1,
+                          false);
         }
     }
 }
@@ -263,7 +313,7 @@ static __global__ void __launch_bounds__(HELPED ? HELPED_THREADS : POLICY_THREAD
     if (HELPED) {
         if (threadIdx.x >= POLICY_THREADS) {
             registers_for_helpers<HELD>();
-            help<E>((experience_block<E, true> *)block, v.steps);
+            help<T>(v, plan, shared, (experience_block<HELPED_SLOTS, true> *)block);
             return;
         }
         registers_for_network<HELD>();
@@ -281,9 +331,8 @@ static __global__ void __launch_bounds__(HELPED ? HELPED_THREADS : POLICY_THREAD
     if (curious) {
         curiosity_load<E>(curiosity, v.curiosity + (size_t)k * HO_CURIOSITY_STATE);
     }
-    for (int i = (int)threadIdx.x; i < 2 * E * STATE_PITCH; i += POLICY_THREADS) {
-        const int half = i / (E * STATE_PITCH);
-        put_column((T *)(shared + plan.state[half]) + i % (E * STATE_PITCH), 0.0f);
+    for (int i = (int)threadIdx.x; i < (HELPED ? 3 : 2) * E * STATE_PITCH; i += POLICY_THREADS) {
+        put_column((T *)(shared + plan.state) + i, 0.0f);
     }
     policy_load<T, HELD>(v.policy, plan, packed, shared, held); /* ends with a barrier */
 
@@ -301,14 +350,17 @@ static __global__ void __launch_bounds__(HELPED ? HELPED_THREADS : POLICY_THREAD
     float *noise = !HELD && v.policy.noise_size > 0 ? (float *)(shared + plan.noise) : NULL;
     const float v_max = (float)lane->agent.v_max;
     float *score = (float *)(shared + plan.score) + e * SCORE_PITCH;
-    T *const rows = (T *)(shared + plan.state[0]) + e * STATE_PITCH;
-    const int other_row = (plan.state[1] - plan.state[0]) / (int)sizeof(T);
+    T *const rows = (T *)(shared + plan.state) + e * STATE_PITCH;
     float before[COLUMNS] = {0}, after[COLUMNS] = {0};
     int active_steps = 0;
     if (sub == 0) {
         block->bar[e] = -1;
-        if (HELPED) {
-            block->open[HELPED ? e : 0].trace = NULL;
+        block->begun[e] = 0;
+        for (int i = 0; i < 2 && HELPED; i++) {
+            block->open[i][HELPED ? e : 0].trace =
+                NULL;                                   /* tables that the market has not are not */
+            block->quote[HELPED ? i : 0][e].jump = 0.0; /* fetched */
+            block->quote[HELPED ? i : 0][e].funding = 0.0;
         }
         for (int i = 0; i < (int)(sizeof *s / 4); i++) {
             ((int32_t *)s)[i] = 0; /* padding, too: checkpoints compare bytes */
@@ -321,16 +373,13 @@ static __global__ void __launch_bounds__(HELPED ? HELPED_THREADS : POLICY_THREAD
             forget_held(s);
         }
         block->bar[e] = s->env.t;
+        block->begun[e] = 1;
     }
     __syncwarp();
     group_state<T, S>(v, &block->env, s, score, rows, exists, before);
-    if (HELPED) {
-        group_quote<S>(&block->quote[0][e], v.market, sigma, block->bar[e], exists);
-    }
-
     constexpr int BRANCHES = HELD ? 1 : HO_BRANCHES_MAX; /* the held shape has one of 45 */
     chance drawn[BRANCHES];
-    for (int step = 0; step < v.steps; step++) {
+    for (int step = 0, row = 0; step < v.steps; step++, row = following_row<HELPED>(row)) {
         if (step % S == 0) {
 #pragma unroll
             for (int d = 0; d < BRANCHES && d < v.policy.branches.count; d++) {
@@ -339,32 +388,30 @@ static __global__ void __launch_bounds__(HELPED ? HELPED_THREADS : POLICY_THREAD
             }
         }
         const int now = step & 1;
-        T *const next_row = rows + (now ^ 1) * other_row;
+        T *const next_row = rows + following_row<HELPED>(row) * (E * STATE_PITCH);
         const ho_quote *quote = &block->quote[HELPED ? now : 0][e];
         policy_begin<T, NT, HELD>(v.policy, plan, shared, ahead);
         step_sync<HELPED>(); /* states and bars of this step */
         const bool active = block->bar[e] >= 0;
         constexpr int row_chunks = (int)(HO_STATE_PAD * sizeof(T) / 16);
-        ho_quote *coming_quote = &block->quote[HELPED ? now ^ 1 : 0][e];
-        const int32_t coming = block->bar[e] + (HELPED ? 1 : 0); /* the bar it is for */
         uint8_t flags = 0;
-        if (active) { /* the next bar's row, which a step without reset needs, and its quote */
+        if (!HELPED && active) { /* the next bar's row, and this step's quote */
             const uint8_t *from = (const uint8_t *)((const T *)v.features +
                                                     ((int64_t)block->bar[e] + 1) * HO_STATE_PAD);
             for (int i = sub; i < row_chunks; i += S) {
                 copy16_async((uint8_t *)next_row + i * 16, from + i * 16);
             }
-            if (!HELPED || coming + 1 < block->env.end) {
-                flags = quote_fetch<S>(coming_quote, v.market, sigma, coming);
-            }
+            flags = quote_fetch<S>(&block->quote[0][e], v.market, sigma, block->bar[e]);
         }
         copies_commit();
         if (noise) {
             policy_noise(v.policy, noise, lane->env.key, (uint32_t)step, epoch, HO_NOISE_ACT);
         }
-        policy_scores<T, NT, HELD>(v.policy, plan, packed, shared, held, ahead, now, noise, v_max);
-        copies_wait<0>();
-        quote_complete<S>(coming_quote, coming, flags);
+        policy_scores<T, NT, HELD>(v.policy, plan, packed, shared, held, ahead, row, noise, v_max);
+        if (!HELPED) {
+            copies_wait<0>();
+            quote_complete<S>(&block->quote[0][e], block->bar[e], flags);
+        }
         step_sync<HELPED>(); /* scores */
         int action = 0;      /* of the owner */
         if (!PLAIN && v.samples) {
@@ -387,7 +434,7 @@ static __global__ void __launch_bounds__(HELPED ? HELPED_THREADS : POLICY_THREAD
         }
         ho_trace_step *trace = &v.trace[((size_t)k * v.steps + step) * v.episodes + n];
         ho_ratio *step_ratio = (ho_ratio *)score + HO_PORTFOLIO_FEATURES;
-        open_step *open = &block->open[HELPED ? e : 0];
+        open_step *open = &block->open[HELPED ? now : 0][HELPED ? e : 0];
         int32_t bar = 0;
         ho_step_out out;
         ho_reward_in reward;
@@ -451,8 +498,8 @@ static __global__ void __launch_bounds__(HELPED ? HELPED_THREADS : POLICY_THREAD
         if (__any_sync(0xffffffffu, ended)) { /* a new episode: its state was not foreseen */
             const bool begun = ended && block->bar[e] >= 0;
             group_state<T, S>(v, &block->env, s, score, next_row, begun, before);
-            if (HELPED) {
-                group_quote<S>(coming_quote, v.market, sigma, block->bar[e], begun);
+            if (begun && sub == 0) {
+                block->begun[e] = 1;
             }
         }
     }
@@ -532,9 +579,9 @@ static void choose_plain(const ho_experience_view *v, experience_launch *l)
     if (!l->plan.held || v->samples || v->curiosity) {
         return;
     }
-    if (l->states == 8 && v->helpers && !v->policy.fp8) {
-        const policy_plan plan =
-            policy_plan_make(&v->policy, 8, 1, extra_of<8, true>(0), v->shared_limit);
+    if (l->states == HELPED_SLOTS && v->helpers && !v->policy.fp8) {
+        const policy_plan plan = policy_plan_make(&v->policy, HELPED_SLOTS, 3, 1,
+                                                  extra_of<HELPED_SLOTS, true>(0), v->shared_limit);
         if (plan.held && plan.bytes <= v->shared_limit) {
             l->plan = plan;
             l->threads = HELPED_THREADS;
@@ -553,7 +600,7 @@ static experience_launch choose_launch(const ho_experience_view *v)
     experience_launch l = {};
     for (int states = 8; states <= 64; states *= 2) {
         const policy_plan p = policy_plan_make(
-            &v->policy, states, 1, block_extra(states, v->curiosity != NULL), v->shared_limit);
+            &v->policy, states, 2, 1, block_extra(states, v->curiosity != NULL), v->shared_limit);
         if (p.bytes > v->shared_limit || !kernel_of(&v->policy, p.held, states)) {
             break;
         }

@@ -38,7 +38,8 @@ typedef struct policy_plan {
     int32_t weights;                    /* bytes of resident weights, from the start */
     int32_t resident[HO_DEVICE_LAYERS]; /* byte offset, -1: read from global memory */
     int32_t bias;                       /* all biases */
-    int32_t state[2];                   /* [E][STATE_PITCH] of T, two steps */
+    int32_t state;                      /* [rows][E][STATE_PITCH] of T, of steps in turn */
+    int32_t state_bytes;                /* of one step */
     int32_t hidden[2];                  /* [E][hidden_pitch] of T */
     int32_t hidden_pitch;               /* elements */
     int32_t score;                      /* [E][SCORE_PITCH] floats */
@@ -53,6 +54,12 @@ typedef struct policy_plan {
 static __device__ __forceinline__ void policy_sync(void)
 {
     barrier_of_first<POLICY_THREADS, 1>();
+}
+
+/* Where row `now` of the states lies. */
+static __device__ __forceinline__ int policy_state(const policy_plan &plan, int now)
+{
+    return plan.state + now * plan.state_bytes;
 }
 
 static __device__ __forceinline__ float policy_leaky(float x)
@@ -76,8 +83,12 @@ static __device__ __forceinline__ float policy_round_e4m3(float x)
 /* Registers of the second layer: 2 tiles of 16 outputs a warp, 16 steps. */
 typedef uint4 policy_held[2][16];
 
-/* The first weights of a layer, read before the barrier that its inputs need. */
-typedef uint4 policy_ahead[8];
+/* What of a layer is read before the barrier that its inputs need: the first weights, the biases.
+ */
+typedef struct policy_ahead {
+    uint4 word[8];
+    float2 bias[2];
+} policy_ahead;
 
 /* Reads weight word `word` (of 16 bytes) of a layer. */
 template <bool SHARED>
@@ -202,32 +213,94 @@ policy_layer(const ho_policy_layer &layer, const uint4 *weights, uint32_t shared
     }
 }
 
-/* Reads the first 8 words of a layer in shared memory. */
-template <int STEPS, int TW>
-static __device__ __forceinline__ void policy_read_ahead(int tiles, uint32_t weights,
-                                                         policy_ahead &ahead)
+/* Word `step` of a warp's tile j of a layer in shared memory. */
+template <int STEPS>
+static __device__ __forceinline__ uint4 policy_word(uint32_t weights, int j, int step)
 {
     const int warp = (int)threadIdx.x / 32, l = (int)threadIdx.x % 32;
+    return shared_load16(weights + (((warp + j * POLICY_WARPS) * STEPS + step) * 32 + l) * 16);
+}
+
+/* Reads the biases of a layer and, unless they are held, the first 8 words of its weights. */
+template <int STEPS, int TW, bool HELD>
+static __device__ __forceinline__ void policy_read_ahead(int tiles, uint32_t weights,
+                                                         const float *bias, policy_ahead &ahead)
+{
+    const int warp = (int)threadIdx.x / 32, g = (int)threadIdx.x % 32 / 4;
     if (TW == 1 && warp >= tiles) {
         return;
     }
 #pragma unroll
-    for (int i = 0; i < 8; i++) {
-        const int j = i / (8 / TW), step = i % (8 / TW);
-        ahead[i] =
-            shared_load16(weights + (((warp + j * POLICY_WARPS) * STEPS + step) * 32 + l) * 16);
+    for (int j = 0; j < TW; j++) {
+        ahead.bias[j] = *(const float2 *)(bias + (warp + j * POLICY_WARPS) * 16 + 2 * g);
+    }
+#pragma unroll
+    for (int i = 0; i < 8 && !HELD; i++) {
+        ahead.word[i] = policy_word<STEPS>(weights, i / (8 / TW), i % (8 / TW));
+    }
+}
+
+/* A layer of 8 states whose first weights and biases are there (policy_read_ahead): the chain from
+ * one step to the next is what it takes, so inputs are read some steps before they are multiplied,
+ * and a weight's place is filled again as soon as it was used. The sums and their order are
+ * policy_layer's. */
+template <typename T, int STEPS, int TW, bool HELD, bool FINAL>
+static __device__ __forceinline__ void
+policy_layer_few(int tiles, uint32_t weights, const policy_held &held, policy_ahead &ahead,
+                 uint32_t in, int in_pitch, void *out, int out_pitch, int actions)
+{
+    constexpr int PAIRS = STEPS / 2, DEPTH = PAIRS < 4 ? PAIRS : 4, RING = 8 / TW;
+    const int warp = (int)threadIdx.x / 32, l = (int)threadIdx.x % 32, g = l / 4, t = l % 4;
+    if (TW == 1 && warp >= tiles) {
+        return;
+    }
+    const uint32_t row = in + ((l & 7) * in_pitch + (l >> 3) * 8) * 2;
+    uint32_t x[DEPTH][4];
+#pragma unroll
+    for (int i = 0; i < DEPTH; i++) {
+        load_matrix4(x[i], row + i * 64);
+    }
+    float acc[TW][2][4];
+#pragma unroll
+    for (int j = 0; j < TW; j++) {
+        acc[j][0][0] = acc[j][0][1] = ahead.bias[j].x;
+        acc[j][0][2] = acc[j][0][3] = ahead.bias[j].y;
+        acc[j][1][0] = acc[j][1][1] = acc[j][1][2] = acc[j][1][3] = 0.0f;
+    }
+#pragma unroll
+    for (int step = 0; step < STEPS; step++) {
+        const uint32_t *b = x[step / 2 % DEPTH] + step % 2 * 2;
+#pragma unroll
+        for (int j = 0; j < TW; j++) {
+            uint4 &next = ahead.word[j * RING + step % RING];
+            mma_16x8x16(acc[j][step % 2], HELD ? held[HELD ? j : 0][HELD ? step : 0] : next, b[0],
+                        b[1]);
+            if (!HELD && step + RING < STEPS) {
+                next = policy_word<STEPS>(weights, j, step + RING);
+            }
+        }
+        if (step % 2 == 1 && step / 2 + DEPTH < PAIRS) {
+            load_matrix4(x[step / 2 % DEPTH], row + (step / 2 + DEPTH) * 64);
+        }
+    }
+#pragma unroll
+    for (int j = 0; j < TW; j++) {
+#pragma unroll
+        for (int c = 0; c < 2; c++) {
+            policy_put<T, FINAL>(out, 2 * t + c, (warp + j * POLICY_WARPS) * 16 + 2 * g,
+                                 acc[j][0][c] + acc[j][1][c], acc[j][0][2 + c] + acc[j][1][2 + c],
+                                 out_pitch, actions);
+        }
     }
 }
 
 /* The same layer with everything known: STEPS steps of 16 inputs, TW tiles of every working warp
  * (warps beyond the tiles idle). Unrolled whole, so that loads run ahead of the products; the sums
- * and their order are policy_layer's. Weights: `held`, else in shared memory, the first of them
- * with AHEAD in `ahead`. */
-template <typename T, int NT, int STEPS, int TW, bool HELD, bool FINAL, bool AHEAD>
+ * and their order are policy_layer's. Weights: `held`, else in shared memory. */
+template <typename T, int NT, int STEPS, int TW, bool HELD, bool FINAL>
 static __device__ __forceinline__ void
-policy_layer_fast(int tiles, uint32_t weights, const policy_held &held, const policy_ahead &ahead,
-                  uint32_t in, int in_pitch, const float *bias, void *out, int out_pitch,
-                  int actions)
+policy_layer_fast(int tiles, uint32_t weights, const policy_held &held, uint32_t in, int in_pitch,
+                  const float *bias, void *out, int out_pitch, int actions)
 {
     constexpr int G = NT < 4 ? NT : (HELD ? 2 : 4); /* groups of 8 states at a time */
     const int warp = (int)threadIdx.x / 32, l = (int)threadIdx.x % 32, g = l / 4, t = l % 4;
@@ -267,13 +340,8 @@ policy_layer_fast(int tiles, uint32_t weights, const policy_held &held, const po
 #pragma unroll
                 for (int j = 0; j < TW; j++) {
                     const int step = pair * 2 + s;
-                    const bool known = AHEAD && step < 8 / TW;
                     const uint4 a = HELD ? held[HELD ? j : 0][HELD ? step : 0]
-                                    : known
-                                        ? ahead[known ? j * (8 / TW) + step : 0]
-                                        : policy_weight<true>(
-                                              NULL, weights,
-                                              ((warp + j * POLICY_WARPS) * STEPS + step) * 32 + l);
+                                         : policy_word<STEPS>(weights, j, step);
 #pragma unroll
                     for (int n = 0; n < G; n++) {
                         mma_16x8x16(acc[j][n][s], a, x[n][2 * s], x[n][2 * s + 1]);
@@ -521,49 +589,68 @@ static __device__ __forceinline__ void policy_begin(const ho_policy_net &p, cons
                                                     const uint8_t *shared, policy_ahead &ahead)
 {
     if (HELD && NT == 1) {
-        policy_read_ahead<4, 2>(p.layer[0].out / 16, shared_address(shared) + plan.resident[0],
-                                ahead);
+        policy_read_ahead<4, 2, false>(16, shared_address(shared) + plan.resident[0],
+                                       policy_bias(p, plan, shared, 0), ahead);
     }
 }
 
-/* The reference network, its second layer held in registers, the others in shared memory; with 64
- * states the third may be left in L2. */
+/* The reference network for 8 states, its second layer held in registers, the others in shared
+ * memory. */
+template <typename T>
+static __device__ __forceinline__ void
+policy_scores_few(const ho_policy_net &p, const policy_plan &plan, uint8_t *shared,
+                  const policy_held &held, policy_ahead &ahead, int now, float *score)
+{
+    const uint32_t at = shared_address(shared);
+    const uint32_t h0 = at + plan.hidden[0], h1 = at + plan.hidden[1];
+    void *const to0 = shared + plan.hidden[0], *const to1 = shared + plan.hidden[1];
+    const int pitch = plan.hidden_pitch;
+    policy_layer_few<T, 4, 2, false, false>(16, 0, held, ahead, at + policy_state(plan, now),
+                                            STATE_PITCH, to0, pitch, 0);
+    policy_read_ahead<16, 2, true>(16, 0, policy_bias(p, plan, shared, 1), ahead);
+    policy_sync();
+    policy_layer_few<T, 16, 2, true, false>(16, 0, held, ahead, h0, pitch, to1, pitch, 0);
+    policy_read_ahead<16, 1, false>(8, at + plan.resident[2], policy_bias(p, plan, shared, 2),
+                                    ahead);
+    policy_sync();
+    policy_layer_few<T, 16, 1, false, false>(8, at + plan.resident[2], held, ahead, h1, pitch, to0,
+                                             pitch, 0);
+    policy_read_ahead<8, 1, false>(3, at + plan.resident[3], policy_bias(p, plan, shared, 3),
+                                   ahead);
+    policy_sync();
+    policy_layer_few<T, 8, 1, false, true>(3, 0, held, ahead, h0, pitch, score, SCORE_PITCH,
+                                           p.outputs);
+}
+
+/* The same for more states; with 64 the third layer may be left in L2. */
 template <typename T, int NT>
 static __device__ __forceinline__ void
 policy_scores_held(const ho_policy_net &p, const policy_plan &plan, const uint8_t *packed,
-                   uint8_t *shared, const policy_held &held, policy_ahead &ahead, int now,
-                   float *score)
+                   uint8_t *shared, const policy_held &held, int now, float *score)
 {
-    constexpr bool AHEAD = NT == 1;
     const uint32_t at = shared_address(shared);
     const uint32_t h0 = at + plan.hidden[0], h1 = at + plan.hidden[1];
     void *const to0 = shared + plan.hidden[0], *const to1 = shared + plan.hidden[1];
     const int pitch = plan.hidden_pitch, actions = p.outputs;
-    policy_layer_fast<T, NT, 4, 2, false, false, AHEAD>(
-        16, at + plan.resident[0], held, ahead, at + plan.state[now], STATE_PITCH,
-        policy_bias(p, plan, shared, 0), to0, pitch, actions);
+    policy_layer_fast<T, NT, 4, 2, false, false>(16, at + plan.resident[0], held,
+                                                 at + policy_state(plan, now), STATE_PITCH,
+                                                 policy_bias(p, plan, shared, 0), to0, pitch, 0);
     policy_sync();
-    policy_layer_fast<T, NT, 16, 2, true, false, false>(
-        16, 0, held, ahead, h0, pitch, policy_bias(p, plan, shared, 1), to1, pitch, actions);
-    if (AHEAD) {
-        policy_read_ahead<16, 1>(8, at + plan.resident[2], ahead);
-    }
+    policy_layer_fast<T, NT, 16, 2, true, false>(16, 0, held, h0, pitch,
+                                                 policy_bias(p, plan, shared, 1), to1, pitch, 0);
     policy_sync();
     if (NT == 8 && plan.resident[2] < 0) {
         policy_layer_bf16<T, NT, false>(p, plan, packed, shared, 2, plan.hidden[1], pitch, to0,
                                         pitch);
     } else {
-        policy_layer_fast<T, NT, 16, 1, false, false, AHEAD>(
-            8, at + plan.resident[2], held, ahead, h1, pitch, policy_bias(p, plan, shared, 2), to0,
-            pitch, actions);
-    }
-    if (AHEAD) {
-        policy_read_ahead<8, 1>(3, at + plan.resident[3], ahead);
+        policy_layer_fast<T, NT, 16, 1, false, false>(8, at + plan.resident[2], held, h1, pitch,
+                                                      policy_bias(p, plan, shared, 2), to0, pitch,
+                                                      0);
     }
     policy_sync();
-    policy_layer_fast<T, NT, 8, 1, false, true, AHEAD>(3, at + plan.resident[3], held, ahead, h0,
-                                                       pitch, policy_bias(p, plan, shared, 3),
-                                                       score, SCORE_PITCH, actions);
+    policy_layer_fast<T, NT, 8, 1, false, true>(3, at + plan.resident[3], held, h0, pitch,
+                                                policy_bias(p, plan, shared, 3), score, SCORE_PITCH,
+                                                actions);
 }
 
 /* The last two layers of a noisy network, with a barrier between them. */
@@ -582,8 +669,8 @@ policy_noisy_heads(const ho_policy_net &p, const policy_plan &plan, const uint8_
                                     out_pitch);
 }
 
-/* Scores of the E states in plan.state[now]. The caller has a barrier before and after it, and
- * policy_begin before the first. noise: this step's draw, or NULL for the mean weights; v_max:
+/* Scores of the E states in row `now` of plan.state. The caller has a barrier before and after it,
+ * and policy_begin before the first. noise: this step's draw, or NULL for the mean weights; v_max:
  * C51's support. */
 template <typename T, int NT, bool HELD>
 static __device__ __forceinline__ void
@@ -592,8 +679,12 @@ policy_scores(const ho_policy_net &p, const policy_plan &plan, const uint8_t *pa
               const float *noise, float v_max)
 {
     float *score = (float *)(shared + plan.score);
+    if (HELD && NT == 1) {
+        policy_scores_few<T>(p, plan, shared, held, ahead, now, score);
+        return;
+    }
     if (HELD) {
-        policy_scores_held<T, NT>(p, plan, packed, shared, held, ahead, now, score);
+        policy_scores_held<T, NT>(p, plan, packed, shared, held, now, score);
         return;
     }
     T *h0 = (T *)(shared + plan.hidden[0]), *h1 = (T *)(shared + plan.hidden[1]);
@@ -601,8 +692,8 @@ policy_scores(const ho_policy_net &p, const policy_plan &plan, const uint8_t *pa
     float *out = distributional ? (float *)(shared + plan.raw) : score;
     const int pitch = plan.hidden_pitch, out_pitch = distributional ? plan.raw_pitch : SCORE_PITCH;
     if (sizeof(T) == 2) {
-        policy_layer_bf16<T, NT, false>(p, plan, packed, shared, 0, plan.state[now], STATE_PITCH,
-                                        h0, pitch);
+        policy_layer_bf16<T, NT, false>(p, plan, packed, shared, 0, policy_state(plan, now),
+                                        STATE_PITCH, h0, pitch);
         policy_sync();
         policy_layer_bf16<T, NT, false>(p, plan, packed, shared, 1, plan.hidden[0], pitch, h1,
                                         pitch);
@@ -620,8 +711,9 @@ policy_scores(const ho_policy_net &p, const policy_plan &plan, const uint8_t *pa
             w[l] = (const float *)(packed + p.layer[l].matrix);
         }
         float *f0 = (float *)h0, *f1 = (float *)h1;
-        policy_layer_f32<NT, false>(p.layer[0], w[0], (const float *)(shared + plan.state[now]),
-                                    STATE_PITCH, policy_bias(p, plan, shared, 0), f0, pitch, 0);
+        policy_layer_f32<NT, false>(p.layer[0], w[0],
+                                    (const float *)(shared + policy_state(plan, now)), STATE_PITCH,
+                                    policy_bias(p, plan, shared, 0), f0, pitch, 0);
         policy_sync();
         policy_layer_f32<NT, false>(p.layer[1], w[1], f0, pitch, policy_bias(p, plan, shared, 1),
                                     f1, pitch, 0);
@@ -721,9 +813,10 @@ static __device__ __forceinline__ void group_market_row(T *row, const void *feat
 /* ---- host: the plan ---- */
 
 /* Places everything for E states; weights are made resident, in the order of their worth, while
- * they fit `limit` bytes. extra: bytes the caller wants. bytes > limit: it does not fit. */
-static inline policy_plan policy_plan_make(const ho_policy_net *p, int states, int held, int extra,
-                                           int limit)
+ * they fit `limit` bytes. rows: of states, of so many steps; extra: bytes the caller wants.
+ * bytes > limit: it does not fit. */
+static inline policy_plan policy_plan_make(const ho_policy_net *p, int states, int rows, int held,
+                                           int extra, int limit)
 {
     policy_plan plan = {};
     const int element = p->bf16 ? 2 : 4;
@@ -733,9 +826,10 @@ static inline policy_plan policy_plan_make(const ho_policy_net *p, int states, i
     plan.hidden_pitch = (p->hidden_max + 31) / 32 * 32 + 8;
     plan.bias = at;
     at += (p->bias_bytes + 15) / 16 * 16;
+    plan.state = at;
+    plan.state_bytes = states * STATE_PITCH * element;
+    at += rows * plan.state_bytes;
     for (int i = 0; i < 2; i++) {
-        plan.state[i] = at;
-        at += states * STATE_PITCH * element;
         plan.hidden[i] = at;
         at += states * plan.hidden_pitch * element;
     }

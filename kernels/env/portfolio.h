@@ -52,70 +52,91 @@ static inline HO_HD float ho_ratio_value(const ho_ratio *r, double limit)
     return (float)ho_clip(ho_quotient(r->num, r->den), -limit, limit);
 }
 
-/* Distance from the close to a barrier as a share of the distance from the entry: 1 at the entry,
- * 0 at the barrier; 0 when the entry lies on it. */
-static inline HO_HD ho_ratio ho_barrier_distance(int32_t has, double close, double entry,
-                                                 double level)
-{
-    return has && entry != level ? ho_ratio_of(close - level, entry - level)
-                                 : ho_ratio_of(0.0, 1.0);
-}
-
-/* The original three columns. */
-static inline HO_HD void ho_portfolio_seed54(const ho_env_lane *lane, const ho_env *e, double close,
-                                             ho_ratio *p)
+/* One of the original three columns. */
+static inline HO_HD ho_ratio ho_portfolio_seed54(const ho_env_lane *lane, const ho_env *e,
+                                                 double close, int32_t column)
 {
     const ho_env_config *c = &lane->config;
     const ho_account *a = &e->account;
+    if (column == 0) {
+        return ho_ratio_of(e->equity - c->initial_capital, c->initial_capital);
+    }
+    if (column == 1) {
+        return ho_ratio_of((double)a->lots, (double)c->max_lots);
+    }
     double open_pnl = (close - a->entry) * (double)a->lots * c->lot * c->multiplier;
-    p[0] = ho_ratio_of(e->equity - c->initial_capital, c->initial_capital);
-    p[1] = ho_ratio_of((double)a->lots, (double)c->max_lots);
-    p[2] = e->equity > 0.0 ? ho_ratio_of(open_pnl, e->equity) : ho_ratio_of(0.0, 1.0);
+    return e->equity > 0.0 ? ho_ratio_of(open_pnl, e->equity) : ho_ratio_of(0.0, 1.0);
 }
 
-/* p: [9] or [3], ho_portfolio_width(state_form): the columns of the state at the close of e->t.
- * close, sigma: at e->t. */
-static inline HO_HD void ho_env_portfolio_ratios(const ho_env_lane *lane, const double *n_log2_n,
-                                                 const ho_env *e, double close, double sigma,
-                                                 ho_ratio *p)
+/* Column [0, ho_portfolio_width) of the state at the close of e->t, as (x - from) * scale over
+ * (y - less) * unit: selections instead of ways, so that a GPU's threads can take a column each.
+ * Nothing is rounded where a term is left at 0 or 1. close, sigma: at e->t. */
+static inline HO_HD ho_ratio ho_env_portfolio_ratio(const ho_env_lane *lane, const double *n_log2_n,
+                                                    const ho_env *e, double close, double sigma,
+                                                    int32_t column)
 {
     const ho_env_config *c = &lane->config;
     const ho_account *a = &e->account;
     if (c->state_form == HO_STATE_SEED54) {
-        ho_portfolio_seed54(lane, e, close, p);
-        return;
+        return ho_portfolio_seed54(lane, e, close, column);
     }
-    int32_t held = a->lots != 0, n = ho_category_total(e);
-    double side = a->lots > 0 ? 1.0 : -1.0;
-    double share = held ? (double)(e->t - a->opened) * lane->holding_scale : 0.0;
-    double variance = e->dsr_b - e->dsr_a * e->dsr_a;
-    p[0] = ho_ratio_of((e->equity - e->anchor) * lane->equity_scale, e->anchor);
-    p[1] = ho_ratio_of((double)a->lots, (double)c->max_lots);
-    p[2] = held && a->entry != 0.0 && sigma > 0.0
-               ? ho_ratio_of(side * (close - a->entry), fabs(a->entry) * (sigma * HO_SQRT_60))
-               : ho_ratio_of(0.0, 1.0);
-    p[3] = ho_ratio_of(share, 1.0);
-    p[4] = ho_barrier_distance(held && (a->has & HO_HAS_STOP), close, a->entry, a->stop);
-    p[5] = ho_barrier_distance(held && (a->has & HO_HAS_TARGET), close, a->entry, a->target);
-    p[6] = c->diversity_penalty != 0.0 && n > 0
-               ? ho_ratio_of(ho_entropy_times_n(e, n_log2_n), (double)n * HO_LOG2_3)
-               : ho_ratio_of(0.0, 1.0);
-    p[7] = ho_ratio_of(e->size, (double)c->max_lots);
-    p[8] = c->reward_base == HO_REWARD_DSR && variance > 0.0 ? ho_ratio_of(e->dsr_a, sqrt(variance))
-                                                             : ho_ratio_of(0.0, 1.0);
+    /* everything is read at once: none of the selections waits for its own */
+    const double equity = e->equity, anchor = e->anchor, size = e->size, entry = a->entry;
+    const double stop = a->stop, target = a->target, max_lots = (double)c->max_lots;
+    const double equity_scale = lane->equity_scale, holding_scale = lane->holding_scale;
+    const int32_t lots = a->lots, held = lots != 0, has = a->has, bars_held = e->t - a->opened;
+    const double level = column == 4 ? stop : target;
+    const int32_t barrier = column == 4 || column == 5;
+    double x = column == 0   ? equity
+               : column == 1 ? (double)lots
+               : column == 3 ? (double)bars_held
+               : column == 7 ? size
+                             : close;
+    double y = column == 0                  ? anchor
+               : column == 1 || column == 7 ? max_lots
+               : column == 2                ? fabs(entry)
+               : barrier                    ? entry
+                                            : 1.0;
+    const double from = column == 0 ? anchor : column == 2 ? entry : barrier ? level : 0.0;
+    const double less = barrier ? level : 0.0;
+    const double scale = column == 0               ? equity_scale
+                         : column == 3             ? holding_scale
+                         : column == 2 && lots < 0 ? -1.0
+                                                   : 1.0;
+    double unit = column == 2 ? sigma * HO_SQRT_60 : 1.0;
+    int32_t there =
+        column == 2   ? held && entry != 0.0 && sigma > 0.0 /* else the column is 0 */
+        : column == 3 ? held
+        : barrier ? held && entry != level && (has & (column == 4 ? HO_HAS_STOP : HO_HAS_TARGET))
+                  : column < 6 || column == 7;
+    if (c->diversity_penalty != 0.0) { /* the same for all columns */
+        const int32_t n = ho_category_total(e);
+        const double entropy = ho_entropy_times_n(e, n_log2_n);
+        x = column == 6 ? entropy : x;
+        y = column == 6 ? (double)n : y;
+        unit = column == 6 ? HO_LOG2_3 : unit;
+        there = column == 6 ? n > 0 : there;
+    }
+    if (c->reward_base == HO_REWARD_DSR) {
+        const double variance = e->dsr_b - e->dsr_a * e->dsr_a;
+        const double deviation = sqrt(variance > 0.0 ? variance : 1.0);
+        x = column == 8 ? e->dsr_a : x;
+        y = column == 8 ? deviation : y;
+        there = column == 8 ? variance > 0.0 : there;
+    }
+    return there ? ho_ratio_of((x - from) * scale, (y - less) * unit) : ho_ratio_of(0.0, 1.0);
 }
 
 /* The columns' values: p [9] or [3]. */
 static inline HO_HD void ho_env_portfolio(const ho_env_lane *lane, const ho_market_view *m,
                                           const ho_env *e, float *p)
 {
-    ho_ratio ratio[HO_PORTFOLIO_FEATURES];
     const int32_t width = ho_portfolio_width(lane->config.state_form);
-    ho_env_portfolio_ratios(lane, m->n_log2_n, e,
-                            m->bars[(int64_t)e->t * HO_BAR_COLUMNS + HO_CLOSE], lane->sigma[e->t],
-                            ratio);
+    const double close = m->bars[(int64_t)e->t * HO_BAR_COLUMNS + HO_CLOSE];
+    const double sigma = lane->sigma[e->t];
     for (int32_t i = 0; i < width; i++) {
-        p[i] = ho_ratio_value(&ratio[i], ho_portfolio_limit(lane->config.state_form, i));
+        const ho_ratio r = ho_env_portfolio_ratio(lane, m->n_log2_n, e, close, sigma, i);
+        p[i] = ho_ratio_value(&r, ho_portfolio_limit(lane->config.state_form, i));
     }
 }
 
