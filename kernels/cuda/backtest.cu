@@ -31,6 +31,7 @@ typedef struct run_slices {
     pass_block *block;
     uint8_t *packed;      /* [members, policy.bytes] networks that act, as they were at the begin */
     ho_lane_device *lane; /* [members] */
+    size_t session_bytes; /* of all plans' session_return, from the first one's on */
 } run_slices;
 
 /* One job. Host arrays have n entries in execution order: networks, then rules. */
@@ -41,8 +42,9 @@ typedef struct backtest_run {
     ho_backtest_request *requests; /* [n] copies, whose arrays are gone once it has begun */
     ho_backtest_result *results;   /* while collecting */
     int n;
-    int *order;        /* request of each pass */
-    int64_t *sessions; /* of each pass's window */
+    int *order;               /* request of each pass */
+    int64_t *sessions;        /* of each pass's window */
+    uint8_t *session_returns; /* while collecting: session_bytes */
     pass_plan *plan;
     pass_state *state;
     pass_block *block;
@@ -74,6 +76,7 @@ static void run_free(backtest_run *run)
     free(run->requests);
     free(run->order);
     free(run->sessions);
+    free(run->session_returns);
     free(run->plan);
     free(run->state);
     free(run->block);
@@ -132,7 +135,13 @@ static void group_requests(backtest_run *run)
 {
     int *block_of = run->order + run->n; /* second half of the array: scratch */
     const int processors = run->cohort ? run->cohort->experience.processors : 1;
-    for (int room = 1; room <= PASSES_BLOCK; room++) {
+    int networks = 0;
+    for (int i = 0; i < run->n; i++) {
+        networks += is_network(&run->requests[i]);
+    }
+    int room = networks / processors; /* fewer do not do */
+    room = room < 1 ? 1 : room > PASSES_BLOCK ? PASSES_BLOCK : room;
+    for (; room <= PASSES_BLOCK; room++) {
         share_blocks(run, block_of, room);
         if (run->blocks <= processors) {
             break;
@@ -199,12 +208,17 @@ static size_t lay_out(backtest_run *run)
     s->plan = (pass_plan *)take(run, &at, (size_t)run->n * sizeof(pass_plan));
     s->state = (pass_state *)take(run, &at, (size_t)run->n * sizeof(pass_state));
     s->block = (pass_block *)take(run, &at, (size_t)(run->blocks + 1) * sizeof(pass_block));
+    const size_t first_session = at;
+    for (int i = 0; i < run->n; i++) { /* side by side: one copy brings them all */
+        run->plan[i].session_return =
+            (double *)take(run, &at, ((size_t)run->sessions[i] + 1) * sizeof(double));
+    }
+    s->session_bytes = at - first_session;
     for (int i = 0; i < run->n; i++) {
         const ho_backtest_request *r = &run->requests[run->order[i]];
         pass_plan *p = &run->plan[i];
         const size_t steps = (size_t)(r->window.end - r->window.begin - 1);
         const size_t sessions = (size_t)run->sessions[i] + 1;
-        p->session_return = (double *)take(run, &at, sessions * sizeof(double));
         p->session_bar = (int32_t *)take(run, &at, sessions * sizeof(int32_t));
         p->ring = (uint32_t *)take(run, &at, HO_RING_WORDS_MAX * sizeof(uint32_t));
         if (r->want & HO_WANT_BARS) {
@@ -432,6 +446,12 @@ static ho_status fill_metrics(const ho_market_host *host, const pass_plan *p, co
     return out->metrics.flags & HO_FLAG_NAN_DROPPED ? HO_EDATA : rc;
 }
 
+static const double *session_returns_of(const backtest_run *run, const pass_plan *p)
+{
+    const ptrdiff_t at = (uint8_t *)p->session_return - (uint8_t *)run->plan[0].session_return;
+    return (const double *)(run->session_returns + at);
+}
+
 /* Copies a device array into a new host one. */
 static ho_status fetch(const backtest_run *run, void **to, const void *from, size_t bytes)
 {
@@ -446,20 +466,23 @@ static ho_status fill_result(backtest_run *run, int i)
     const ho_market_host *host = run->market->base.host;
     const ho_backtest_request *r = &run->requests[run->order[i]];
     ho_backtest_result *out = &run->results[run->order[i]];
-    void *sessions = NULL, *bars = NULL, *p1 = NULL;
+    const double *sessions = session_returns_of(run, p);
+    void *bars = NULL, *p1 = NULL;
     fill_totals(p, s, out);
-    ho_status rc = fetch(run, &sessions, p->session_return, (size_t)s->sessions * sizeof(double));
-    rc = rc == HO_OK ? fill_metrics(host, p, s, (const double *)sessions, out) : rc;
+    ho_status rc = fill_metrics(host, p, s, sessions, out);
     if (rc == HO_OK && (r->want & HO_WANT_SESSIONS)) {
+        const size_t bytes = (size_t)s->sessions * sizeof *sessions;
         rc = fetch(run, &bars, p->session_bar, (size_t)s->sessions * sizeof(int32_t));
         for (int64_t k = 0; rc == HO_OK && k < s->sessions; k++) {
             ((int32_t *)bars)[k] = host->session[((int32_t *)bars)[k]];
         }
-        out->session_return = (double *)sessions;
         out->session_id = (int32_t *)bars;
-        sessions = NULL;
+        out->session_return = (double *)malloc(bytes ? bytes : 1);
+        rc = out->session_return ? rc : HO_ENOMEM;
+        if (out->session_return) {
+            memcpy(out->session_return, sessions, bytes);
+        }
     }
-    free(sessions);
     if (rc == HO_OK && (r->want & HO_WANT_BARS)) {
         rc = fetch(run, &p1, p->equity, (size_t)(s->steps + 1) * sizeof(double));
         out->equity = (double *)p1;
@@ -598,6 +621,10 @@ ho_status ho_cuda_backtest_collect(ho_backtest_job *job, ho_backtest_result *res
         rc = ho_range_end(ho_cuda_wait(run->stream, "backtest"));
         rc = rc == HO_OK ? get(run, run->state, run->at.state, (size_t)run->n * sizeof *run->state)
                          : rc;
+        void *returns = NULL;
+        rc = rc == HO_OK ? fetch(run, &returns, run->plan[0].session_return, run->at.session_bytes)
+                         : rc;
+        run->session_returns = (uint8_t *)returns;
         for (int i = 0; i < run->n && rc == HO_OK; i++) {
             rc = fill_result(run, i);
         }

@@ -31,6 +31,7 @@ typedef struct backtest_block {
     pass_note note[2][PASSES_BLOCK];          /* of this bar, of the last one */
     ho_quote quote[2][PASSES_BLOCK];          /* of this step, of the next one */
     alignas(8) uint8_t live[2][PASSES_BLOCK]; /* at the head of this bar, of the last one */
+    ho_portfolio_terms terms[PASSES_BLOCK];
     /* a policy that may be sampled: its weights; C51's, which need the room, are not */
     float draw[PASSES_BLOCK][SCORE_PITCH];
     /* where there is room; else steps go without offers, and the tables are read where they are */
@@ -159,17 +160,21 @@ static __device__ __forceinline__ int32_t agent_action(const ho_branches *b,
     return group_sample<32>(*b, at, score, draw, true);
 }
 
-/* The portfolio columns of a pass at the close `close` into its state row, a thread of its warp
- * each.
- */
+/* The portfolio columns of a pass at the close `close` into its state row: its warp's first thread
+ * gathers their terms, then a thread a column. formula: this thread's column's. */
 template <typename T>
 static __device__ __forceinline__ void warp_portfolio(const backtest_view &v, const pass_plan *p,
                                                       const pass_state *s, const double *n_log2_n,
-                                                      double close, double sigma, T *row)
+                                                      double close, double sigma, uint64_t formula,
+                                                      ho_portfolio_terms *terms, T *row)
 {
     const int l = (int)threadIdx.x % 32;
+    if (l == 0) {
+        ho_portfolio_update(&p->lane, n_log2_n, &s->env, close, sigma, terms);
+    }
+    __syncwarp();
     if (l < v.state_columns) {
-        const ho_ratio r = ho_env_portfolio_ratio(&p->lane, n_log2_n, &s->env, close, sigma, l);
+        const ho_ratio r = ho_portfolio_ratio(terms, formula, l);
         put_column(row + v.market_columns + l,
                    ho_ratio_value(&r, ho_portfolio_limit(p->lane.config.state_form, l)));
     }
@@ -336,10 +341,12 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
     const ho_offer *offer = roomy ? offer_there(&block->offer[warp]) : NULL;
     policy_load<T, HELD>(v.policy, plan, packed, shared, held); /* ends with a barrier */
     uint32_t *ring = roomy ? block->ring[warp] : p->ring;
+    const uint64_t formula = ho_portfolio_formula(p->lane.config.state_form, (int)threadIdx.x % 32);
     if (exists) {
         const int32_t begin = p->lane.begin;
         if (owner) {
             pass_begin(s, p, &v.market, ring);
+            ho_portfolio_begin(&p->lane, &block->terms[warp]);
             block->note[0][warp].fresh = block->note[1][warp].fresh = 0;
         }
         warp_fetch(v, p, rows, begin);
@@ -353,7 +360,7 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
         }
         __syncwarp();
         warp_portfolio(v, p, s, n_log2_n, block->quote[0][warp].before, block->quote[0][warp].sigma,
-                       rows);
+                       formula, &block->terms[warp], rows);
     }
     ensemble_vote vote;
     const ho_branches *branches = &v.policy.branches;
@@ -426,7 +433,7 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
         }
         __syncwarp();
         if (!s->done) {
-            warp_portfolio(v, p, s, n_log2_n, q->close, q->sigma_next,
+            warp_portfolio(v, p, s, n_log2_n, q->close, q->sigma_next, formula, &block->terms[warp],
                            rows + next_row(row) * row_elements);
         }
     }

@@ -44,6 +44,7 @@ template <int E, bool HELPED> struct experience_block {
     ho_quote quote[HELPED ? 2 : 1][E]; /* of the step under way; of the next one */
     int32_t bar[E];                    /* row of the features of each slot's state; -1: idle */
     int32_t begun[E];                  /* 1: with this step an episode, whose bars are not there */
+    ho_portfolio_terms terms[E <= 16 ? E : 1];
     ho_offer offer[HELPED ? E : 1];
     open_step open[2][HELPED ? E : 1]; /* of this step, of the last one */
 };
@@ -121,26 +122,38 @@ static __device__ __forceinline__ void forget_held(ho_slot_device *s)
     }
 }
 
-/* A slot's portfolio columns: the group's threads take the columns sub, sub + S, ... each, which
- * they keep in `column` and put into the state row; the quotients that few threads of a group would
- * work out one after the other its owner prepares in the slot's score row. With STEP the owner has
- * put the quotients of the step's reward behind the columns there; their values go to `value`,
- * `stride` apart. All threads of the warp take part; `wanted` is the same in a group. close, sigma:
- * at the state's bar. */
+/* A slot's portfolio columns: its owner gathers their terms and, where the group has not a thread a
+ * column, works out their quotients, which wait in the slot's score row; the group's threads
+ * divide, each its columns sub, sub + S, ..., which it keeps in `column` and puts into the state
+ * row. With STEP the owner has put the quotients of the step's reward behind the columns in the
+ * score row; their values go to `value`, `stride` apart. All threads of the warp take part;
+ * `wanted` is the same in a group. formula: of the thread's column, if it has but one; close,
+ * sigma: at the state's bar. */
 template <typename T, int S, bool STEP, int COLUMNS>
 static __device__ __forceinline__ void
 group_portfolio(const ho_experience_view &v, const ho_env_lane *env, const ho_slot_device *s,
-                double close, double sigma, float *score, T *row, bool wanted,
-                float (&column)[COLUMNS], double *value, int stride)
+                ho_portfolio_terms *terms, double close, double sigma, float *score, T *row,
+                bool wanted, uint64_t formula, float (&column)[COLUMNS], double *value, int stride)
 {
     constexpr bool APART = S >= RATIOS; /* a thread a column */
-    const int sub = (int)threadIdx.x % S;
+    const int sub = (int)threadIdx.x % S, form = env->config.state_form;
     ho_ratio *ratio = (ho_ratio *)score;
+    if (APART && wanted && sub == 0) {
+        ho_portfolio_update(env, v.market.n_log2_n, &s->env, close, sigma, terms);
+    }
     if (!APART && wanted && sub == 0) {
+        ho_portfolio_terms own;
+        ho_portfolio_begin(env, &own);
+        ho_portfolio_update(env, v.market.n_log2_n, &s->env, close, sigma, &own);
+        if (form == HO_STATE_SEED54) {
 #pragma unroll
-        for (int c = 0; c < HO_PORTFOLIO_FEATURES; c++) {
-            if (c < v.state_columns) {
-                ratio[c] = ho_env_portfolio_ratio(env, v.market.n_log2_n, &s->env, close, sigma, c);
+            for (int c = 0; c < HO_SEED54_FEATURES; c++) {
+                ratio[c] = ho_portfolio_ratio(&own, ho_portfolio_formula(HO_STATE_SEED54, c), c);
+            }
+        } else {
+#pragma unroll
+            for (int c = 0; c < HO_PORTFOLIO_FEATURES; c++) {
+                ratio[c] = ho_portfolio_ratio(&own, ho_portfolio_formula(HO_STATE_FULL, c), c);
             }
         }
     }
@@ -151,12 +164,11 @@ group_portfolio(const ho_experience_view &v, const ho_env_lane *env, const ho_sl
         const bool is_column = c < v.state_columns;
         const bool is_step = STEP && c >= HO_PORTFOLIO_FEATURES && c < RATIOS;
         if (wanted && (is_column || is_step)) {
-            const ho_ratio r = APART && is_column ? ho_env_portfolio_ratio(env, v.market.n_log2_n,
-                                                                           &s->env, close, sigma, c)
-                                                  : ratio[c];
+            const ho_ratio r =
+                APART && is_column ? ho_portfolio_ratio(terms, formula, c) : ratio[c];
             const double q = ho_quotient(r.num, r.den);
             if (is_column) {
-                const double limit = ho_portfolio_limit(env->config.state_form, c);
+                const double limit = ho_portfolio_limit(form, c);
                 column[i] = (float)ho_clip(q, -limit, limit);
                 put_column(row + v.market_columns + c, column[i]);
             } else {
@@ -171,7 +183,8 @@ group_portfolio(const ho_experience_view &v, const ho_env_lane *env, const ho_sl
 template <typename T, int S, int COLUMNS>
 static __device__ __forceinline__ void
 group_state(const ho_experience_view &v, const ho_env_lane *env, const ho_slot_device *s,
-            float *score, T *row, bool wanted, float (&column)[COLUMNS])
+            ho_portfolio_terms *terms, float *score, T *row, bool wanted, uint64_t formula,
+            float (&column)[COLUMNS])
 {
     double close = 0.0, sigma = 0.0;
     if (wanted) {
@@ -181,7 +194,8 @@ group_state(const ho_experience_view &v, const ho_env_lane *env, const ho_slot_d
         sigma = env->sigma[bar];
     }
     __syncwarp();
-    group_portfolio<T, S, false>(v, env, s, close, sigma, score, row, wanted, column, NULL, 0);
+    group_portfolio<T, S, false>(v, env, s, terms, close, sigma, score, row, wanted, formula,
+                                 column, NULL, 0);
 }
 
 /* The owner's part of a step's record; the portfolio columns are the group's. */
@@ -340,6 +354,7 @@ static __global__ void __launch_bounds__(HELPED ? HELPED_THREADS : POLICY_THREAD
     const int e = (int)threadIdx.x / S, sub = (int)threadIdx.x % S, n = first + e;
     const bool exists = e < slots && n < v.episodes, owner = exists && sub == 0;
     ho_slot_device *s = &block->slot[e];
+    ho_portfolio_terms *terms = &block->terms[E <= 16 ? e : 0];
     const size_t at = (size_t)k * v.episodes + (exists ? n : 0);
     ho_ledger *ledger = !PLAIN && kelly ? &v.ledger[at] : NULL;
     const ho_ring ring = {v.ring + (size_t)k * v.ring_words * v.episodes + (exists ? n : 0),
@@ -352,10 +367,15 @@ static __global__ void __launch_bounds__(HELPED ? HELPED_THREADS : POLICY_THREAD
     float *score = (float *)(shared + plan.score) + e * SCORE_PITCH;
     T *const rows = (T *)(shared + plan.state) + e * STATE_PITCH;
     float before[COLUMNS] = {0}, after[COLUMNS] = {0};
+    const uint64_t formula =
+        S >= RATIOS ? ho_portfolio_formula(lane->env.config.state_form, sub) : 0;
     int active_steps = 0;
     if (sub == 0) {
         block->bar[e] = -1;
         block->begun[e] = 0;
+        if (S >= RATIOS) {
+            ho_portfolio_begin(&block->env, terms);
+        }
         for (int i = 0; i < 2 && HELPED; i++) {
             block->open[i][HELPED ? e : 0].trace =
                 NULL;                                   /* tables that the market has not are not */
@@ -376,7 +396,7 @@ static __global__ void __launch_bounds__(HELPED ? HELPED_THREADS : POLICY_THREAD
         block->begun[e] = 1;
     }
     __syncwarp();
-    group_state<T, S>(v, &block->env, s, score, rows, exists, before);
+    group_state<T, S>(v, &block->env, s, terms, score, rows, exists, formula, before);
     constexpr int BRANCHES = HELD ? 1 : HO_BRANCHES_MAX; /* the held shape has one of 45 */
     chance drawn[BRANCHES];
     for (int step = 0, row = 0; step < v.steps; step++, row = following_row<HELPED>(row)) {
@@ -454,8 +474,8 @@ static __global__ void __launch_bounds__(HELPED ? HELPED_THREADS : POLICY_THREAD
             trace->valid = 0;
         }
         __syncwarp();
-        group_portfolio<T, S, true>(v, &block->env, s, quote->close, quote->sigma_next, score,
-                                    next_row, active, after,
+        group_portfolio<T, S, true>(v, &block->env, s, terms, quote->close, quote->sigma_next,
+                                    score, next_row, active, formula, after,
                                     HELPED ? open->quotient : &step_ratio->num, HELPED ? 1 : 2);
         if (HELPED && owner && active) {
             open->reward = reward;
@@ -497,7 +517,7 @@ static __global__ void __launch_bounds__(HELPED ? HELPED_THREADS : POLICY_THREAD
             __shfl_sync(0xffffffffu, out.end, (int)threadIdx.x % 32 / S * S) != HO_END_NONE;
         if (__any_sync(0xffffffffu, ended)) { /* a new episode: its state was not foreseen */
             const bool begun = ended && block->bar[e] >= 0;
-            group_state<T, S>(v, &block->env, s, score, next_row, begun, before);
+            group_state<T, S>(v, &block->env, s, terms, score, next_row, begun, formula, before);
             if (begun && sub == 0) {
                 block->begun[e] = 1;
             }

@@ -39,6 +39,82 @@ static inline HO_HD ho_ratio ho_ratio_of(double num, double den)
     return r;
 }
 
+static inline HO_HD float ho_ratio_value(const ho_ratio *r, double limit)
+{
+    return (float)ho_clip(ho_quotient(r->num, r->den), -limit, limit);
+}
+
+/* What columns are made of. */
+enum {
+    HO_TERM_ZERO,
+    HO_TERM_ONE,
+    HO_TERM_CAPITAL,
+    HO_TERM_MAX_LOTS,
+    HO_TERM_EQUITY_SCALE,
+    HO_TERM_HOLDING_SCALE,
+    HO_TERM_LOG2_3,
+    HO_TERM_EQUITY, /* the first that a step changes */
+    HO_TERM_ANCHOR,
+    HO_TERM_LOTS,
+    HO_TERM_SIDE, /* of the position, -1 or 1 */
+    HO_TERM_CLOSE,
+    HO_TERM_ENTRY,
+    HO_TERM_ENTRY_SIZE, /* its absolute value */
+    HO_TERM_SIGMA_60,   /* sigma_t of 60 bars */
+    HO_TERM_BARS_HELD,
+    HO_TERM_STOP,
+    HO_TERM_TARGET,
+    HO_TERM_ENTROPY,    /* times the categories */
+    HO_TERM_CATEGORIES, /* in the window */
+    HO_TERM_SIZE,
+    HO_TERM_DSR_MEAN,
+    HO_TERM_DSR_DEVIATION,
+    HO_TERM_OPEN_PNL,
+    HO_TERMS
+};
+
+typedef struct ho_portfolio_terms {
+    double value[HO_TERMS];
+    uint32_t there;               /* bit c: column c has a value, else it is 0 */
+    int32_t diverse, dsr, seed54; /* by the settings: which terms there are */
+} ho_portfolio_terms;
+
+/* How a column is made: (x - from) * scale / ((y - less) * unit), then clipped, each a term;
+ * nothing is rounded where a term is 0 or 1. A byte each, so that a GPU's threads, a column each,
+ * do the same things with other terms. */
+#define HO_FORMULA(x, from, scale, y, less, unit)                                                  \
+    ((uint64_t)(HO_TERM_##x) | (uint64_t)(HO_TERM_##from) << 8 |                                   \
+     (uint64_t)(HO_TERM_##scale) << 16 | (uint64_t)(HO_TERM_##y) << 24 |                           \
+     (uint64_t)(HO_TERM_##less) << 32 | (uint64_t)(HO_TERM_##unit) << 40)
+
+/* Of column [0, ho_portfolio_width). */
+static inline HO_HD uint64_t ho_portfolio_formula(int32_t state_form, int32_t column)
+{
+    const int32_t seed54 = state_form == HO_STATE_SEED54;
+    switch (column) {
+    case 0:
+        return seed54 ? HO_FORMULA(EQUITY, CAPITAL, ONE, CAPITAL, ZERO, ONE)
+                      : HO_FORMULA(EQUITY, ANCHOR, EQUITY_SCALE, ANCHOR, ZERO, ONE);
+    case 1:
+        return HO_FORMULA(LOTS, ZERO, ONE, MAX_LOTS, ZERO, ONE);
+    case 2:
+        return seed54 ? HO_FORMULA(OPEN_PNL, ZERO, ONE, EQUITY, ZERO, ONE)
+                      : HO_FORMULA(CLOSE, ENTRY, SIDE, ENTRY_SIZE, ZERO, SIGMA_60);
+    case 3:
+        return HO_FORMULA(BARS_HELD, ZERO, HOLDING_SCALE, ONE, ZERO, ONE);
+    case 4:
+        return HO_FORMULA(CLOSE, STOP, ONE, ENTRY, STOP, ONE);
+    case 5:
+        return HO_FORMULA(CLOSE, TARGET, ONE, ENTRY, TARGET, ONE);
+    case 6:
+        return HO_FORMULA(ENTROPY, ZERO, ONE, CATEGORIES, ZERO, LOG2_3);
+    case 7:
+        return HO_FORMULA(SIZE, ZERO, ONE, MAX_LOTS, ZERO, ONE);
+    default:
+        return HO_FORMULA(DSR_MEAN, ZERO, ONE, DSR_DEVIATION, ZERO, ONE);
+    }
+}
+
 static inline HO_HD double ho_portfolio_limit(int32_t state_form, int32_t column)
 {
     if (state_form == HO_STATE_SEED54 || column == 1 || column == 6 || column == 7) {
@@ -47,96 +123,94 @@ static inline HO_HD double ho_portfolio_limit(int32_t state_form, int32_t column
     return column == 3 ? 1.0 : HO_PORTFOLIO_CLIP;
 }
 
-static inline HO_HD float ho_ratio_value(const ho_ratio *r, double limit)
-{
-    return (float)ho_clip(ho_quotient(r->num, r->den), -limit, limit);
-}
-
-/* One of the original three columns. */
-static inline HO_HD ho_ratio ho_portfolio_seed54(const ho_env_lane *lane, const ho_env *e,
-                                                 double close, int32_t column)
+/* The terms that stay as they are. */
+static inline HO_HD void ho_portfolio_begin(const ho_env_lane *lane, ho_portfolio_terms *t)
 {
     const ho_env_config *c = &lane->config;
-    const ho_account *a = &e->account;
-    if (column == 0) {
-        return ho_ratio_of(e->equity - c->initial_capital, c->initial_capital);
+    for (int32_t i = 0; i < HO_TERMS; i++) {
+        t->value[i] = 0.0;
     }
-    if (column == 1) {
-        return ho_ratio_of((double)a->lots, (double)c->max_lots);
-    }
-    double open_pnl = (close - a->entry) * (double)a->lots * c->lot * c->multiplier;
-    return e->equity > 0.0 ? ho_ratio_of(open_pnl, e->equity) : ho_ratio_of(0.0, 1.0);
+    t->value[HO_TERM_ONE] = 1.0;
+    t->value[HO_TERM_CAPITAL] = c->initial_capital;
+    t->value[HO_TERM_MAX_LOTS] = (double)c->max_lots;
+    t->value[HO_TERM_EQUITY_SCALE] = lane->equity_scale;
+    t->value[HO_TERM_HOLDING_SCALE] = lane->holding_scale;
+    t->value[HO_TERM_LOG2_3] = HO_LOG2_3;
+    t->diverse = c->diversity_penalty != 0.0;
+    t->dsr = c->reward_base == HO_REWARD_DSR;
+    t->seed54 = c->state_form == HO_STATE_SEED54;
 }
 
-/* Column [0, ho_portfolio_width) of the state at the close of e->t, as (x - from) * scale over
- * (y - less) * unit: selections instead of ways, so that a GPU's threads can take a column each.
- * Nothing is rounded where a term is left at 0 or 1. close, sigma: at e->t. */
-static inline HO_HD ho_ratio ho_env_portfolio_ratio(const ho_env_lane *lane, const double *n_log2_n,
-                                                    const ho_env *e, double close, double sigma,
-                                                    int32_t column)
+/* The others, at the close of e->t. close, sigma: at e->t. */
+static inline HO_HD void ho_portfolio_update(const ho_env_lane *lane, const double *n_log2_n,
+                                             const ho_env *e, double close, double sigma,
+                                             ho_portfolio_terms *t)
 {
-    const ho_env_config *c = &lane->config;
     const ho_account *a = &e->account;
-    if (c->state_form == HO_STATE_SEED54) {
-        return ho_portfolio_seed54(lane, e, close, column);
-    }
-    /* everything is read at once: none of the selections waits for its own */
-    const double equity = e->equity, anchor = e->anchor, size = e->size, entry = a->entry;
-    const double stop = a->stop, target = a->target, max_lots = (double)c->max_lots;
-    const double equity_scale = lane->equity_scale, holding_scale = lane->holding_scale;
-    const int32_t lots = a->lots, held = lots != 0, has = a->has, bars_held = e->t - a->opened;
-    const double level = column == 4 ? stop : target;
-    const int32_t barrier = column == 4 || column == 5;
-    double x = column == 0   ? equity
-               : column == 1 ? (double)lots
-               : column == 3 ? (double)bars_held
-               : column == 7 ? size
-                             : close;
-    double y = column == 0                  ? anchor
-               : column == 1 || column == 7 ? max_lots
-               : column == 2                ? fabs(entry)
-               : barrier                    ? entry
-                                            : 1.0;
-    const double from = column == 0 ? anchor : column == 2 ? entry : barrier ? level : 0.0;
-    const double less = barrier ? level : 0.0;
-    const double scale = column == 0               ? equity_scale
-                         : column == 3             ? holding_scale
-                         : column == 2 && lots < 0 ? -1.0
-                                                   : 1.0;
-    double unit = column == 2 ? sigma * HO_SQRT_60 : 1.0;
-    int32_t there =
-        column == 2   ? held && entry != 0.0 && sigma > 0.0 /* else the column is 0 */
-        : column == 3 ? held
-        : barrier ? held && entry != level && (has & (column == 4 ? HO_HAS_STOP : HO_HAS_TARGET))
-                  : column < 6 || column == 7;
-    if (c->diversity_penalty != 0.0) { /* the same for all columns */
+    const int32_t diverse = t->diverse, dsr = t->dsr, seed54 = t->seed54;
+    const double equity = e->equity, anchor = e->anchor, size = e->size;
+    const double entry = a->entry, stop = a->stop, target = a->target;
+    const int32_t lots = a->lots, held = lots != 0, has = held ? a->has : 0;
+    const int32_t bars_held = e->t - a->opened;
+    uint32_t there = 1u << 0 | 1u << 1 | 1u << 7 | (uint32_t)held << 3;
+    there |= (uint32_t)(held && entry != 0.0 && sigma > 0.0) << 2;
+    there |= (uint32_t)((has & HO_HAS_STOP) && entry != stop) << 4;
+    there |= (uint32_t)((has & HO_HAS_TARGET) && entry != target) << 5;
+    t->value[HO_TERM_EQUITY] = equity;
+    t->value[HO_TERM_ANCHOR] = anchor;
+    t->value[HO_TERM_LOTS] = (double)lots;
+    t->value[HO_TERM_SIDE] = lots > 0 ? 1.0 : -1.0;
+    t->value[HO_TERM_CLOSE] = close;
+    t->value[HO_TERM_ENTRY] = entry;
+    t->value[HO_TERM_ENTRY_SIZE] = fabs(entry);
+    t->value[HO_TERM_SIGMA_60] = sigma * HO_SQRT_60;
+    t->value[HO_TERM_BARS_HELD] = (double)bars_held;
+    t->value[HO_TERM_STOP] = stop;
+    t->value[HO_TERM_TARGET] = target;
+    t->value[HO_TERM_SIZE] = size;
+    if (diverse) {
         const int32_t n = ho_category_total(e);
-        const double entropy = ho_entropy_times_n(e, n_log2_n);
-        x = column == 6 ? entropy : x;
-        y = column == 6 ? (double)n : y;
-        unit = column == 6 ? HO_LOG2_3 : unit;
-        there = column == 6 ? n > 0 : there;
+        t->value[HO_TERM_ENTROPY] = ho_entropy_times_n(e, n_log2_n);
+        t->value[HO_TERM_CATEGORIES] = (double)n;
+        there |= (uint32_t)(n > 0) << 6;
     }
-    if (c->reward_base == HO_REWARD_DSR) {
+    if (dsr) {
         const double variance = e->dsr_b - e->dsr_a * e->dsr_a;
-        const double deviation = sqrt(variance > 0.0 ? variance : 1.0);
-        x = column == 8 ? e->dsr_a : x;
-        y = column == 8 ? deviation : y;
-        there = column == 8 ? variance > 0.0 : there;
+        t->value[HO_TERM_DSR_MEAN] = e->dsr_a;
+        t->value[HO_TERM_DSR_DEVIATION] = variance > 0.0 ? sqrt(variance) : 1.0;
+        there |= (uint32_t)(variance > 0.0) << 8;
     }
-    return there ? ho_ratio_of((x - from) * scale, (y - less) * unit) : ho_ratio_of(0.0, 1.0);
+    if (seed54) {
+        const ho_env_config *c = &lane->config;
+        t->value[HO_TERM_OPEN_PNL] = (close - entry) * (double)lots * c->lot * c->multiplier;
+        there = 1u << 0 | 1u << 1 | (uint32_t)(equity > 0.0) << 2;
+    }
+    t->there = there;
 }
 
-/* The columns' values: p [9] or [3]. */
+/* A column from the terms. */
+static inline HO_HD ho_ratio ho_portfolio_ratio(const ho_portfolio_terms *t, uint64_t formula,
+                                                int32_t column)
+{
+    const double x = t->value[formula & 255], from = t->value[formula >> 8 & 255];
+    const double scale = t->value[formula >> 16 & 255], y = t->value[formula >> 24 & 255];
+    const double less = t->value[formula >> 32 & 255], unit = t->value[formula >> 40 & 255];
+    const int32_t there = t->there >> column & 1;
+    return ho_ratio_of(there ? (x - from) * scale : 0.0, there ? (y - less) * unit : 1.0);
+}
+
+/* The columns' values: p [9] or [3], ho_portfolio_width(state_form). */
 static inline HO_HD void ho_env_portfolio(const ho_env_lane *lane, const ho_market_view *m,
                                           const ho_env *e, float *p)
 {
-    const int32_t width = ho_portfolio_width(lane->config.state_form);
-    const double close = m->bars[(int64_t)e->t * HO_BAR_COLUMNS + HO_CLOSE];
-    const double sigma = lane->sigma[e->t];
+    const int32_t form = lane->config.state_form, width = ho_portfolio_width(form);
+    ho_portfolio_terms t;
+    ho_portfolio_begin(lane, &t);
+    ho_portfolio_update(lane, m->n_log2_n, e, m->bars[(int64_t)e->t * HO_BAR_COLUMNS + HO_CLOSE],
+                        lane->sigma[e->t], &t);
     for (int32_t i = 0; i < width; i++) {
-        const ho_ratio r = ho_env_portfolio_ratio(lane, m->n_log2_n, e, close, sigma, i);
-        p[i] = ho_ratio_value(&r, ho_portfolio_limit(lane->config.state_form, i));
+        const ho_ratio r = ho_portfolio_ratio(&t, ho_portfolio_formula(form, i), i);
+        p[i] = ho_ratio_value(&r, ho_portfolio_limit(form, i));
     }
 }
 
