@@ -14,14 +14,16 @@ typedef struct form {
     int n_step; /* 0: the default */
     int mse;
     double count_bonus;
-    int ppo, separate, curiosity; /* branching: PPO's 5 + 3 + 3 heads */
-    int reference; /* the shape that sm_90a has fused kernels for; too large for the emulator */
-    int sample;    /* of the forms that stand for all where time is short: under the emulator */
+    int curiosity;
+    int ppo, separate; /* branching: PPO's 5 + 3 + 3 heads */
+    int reference;     /* the shape that sm_90a has fused kernels for; too large for the emulator */
+    int sample;        /* of the forms that stand for all where time is short: under the emulator */
 } form;
 
 static const form forms[] = {
     {.name = "plain", .plain = 1, .n_step = 1, .mse = 1},
     {.name = "n-step, count bonus", .n_step = 5, .count_bonus = 0.5},
+    {.name = "curiosity", .curiosity = 1},
     {.name = "per", .replay = HO_REPLAY_PER},
     {.name = "per plain exposure5",
      .replay = HO_REPLAY_PER,

@@ -73,16 +73,19 @@ sanitize_fused() {
     fi
 }
 
-# 2. compute-sanitizer: the market, every kernel of the portable path, then the fused ones, one
-# kernel at a time. initcheck has to see what every kernel writes, so it has no filter.
+# 2. compute-sanitizer: the market, every kernel of the portable path, every form of agent by itself,
+# then the fused kernels, one at a time. initcheck has to see what every kernel writes, so it has no filter.
 if command -v compute-sanitizer >/dev/null; then
+    mapfile -t short_runs < <("$bin/test_gpu_form_lanes" --short-runs)
     HYPEROPT_TEST_BACKEND=cuda step sanitizer_memcheck_fills \
         compute-sanitizer --tool memcheck --error-exitcode 99 "$bin/test_fills"
     for tool in memcheck racecheck initcheck synccheck; do
         HYPEROPT_CUDA_PORTABLE=1 step "sanitizer_${tool}_portable" compute-sanitizer --tool "$tool" \
             --error-exitcode 99 "$bin/test_gpu_lanes" 'a_short_run*'
-        step "sanitizer_${tool}_forms" compute-sanitizer --tool "$tool" --error-exitcode 99 \
-            "$bin/test_gpu_form_lanes" 'a_short_run*'
+        for run in "${short_runs[@]}"; do
+            step "sanitizer_${tool}_${run//[^a-z0-9]/_}" compute-sanitizer --tool "$tool" \
+                --error-exitcode 99 "$bin/test_gpu_form_lanes" "$run"
+        done
         step "sanitizer_${tool}_ppo" compute-sanitizer --tool "$tool" --error-exitcode 99 \
             "$bin/test_gpu_ppo" 'a_short_run*'
         step "sanitizer_${tool}_fp8" compute-sanitizer --tool "$tool" --error-exitcode 99 \

@@ -226,41 +226,53 @@ static void weights_travel_whole(void **state)
     }
 }
 
-/* Every kernel of every form a few times: what compute-sanitizer can finish. */
-static void a_short_run_of_every_form(void **state)
+/* Two epochs, a copy between slots, networks alone and in ensembles. A test a form, so that each
+ * ends within seconds under compute-sanitizer. */
+static void a_short_run(void **state)
 {
-    (void)state;
+    const form *f = form_at(*(const int *)*state);
     ho_err err;
-    ho_epoch_stat stat[2];
-    for (int i = 0; i < ALL_FORMS; i++) {
-        const form *f = form_at(i);
-        if (!f->sample && gpu_size(0, 1)) {
-            continue;
-        }
-        ho_backtest_result r[2];
-        world *w = open_world(f);
-        ho_cohort_key key = key_of(w, f);
-        key.batch = f->reference ? 128 : 33;
-        key.episode_length = key.rollout = 6;
-        key.updates = f->ppo ? 0 : 2;
-        key.replay_capacity = 35;
-        ho_cohort *c = world_cohort(w, &key, 2);
-        const ho_lane_config lane = lane_of(w, &key, f, 1);
-        world_start(c, 1, &lane);
-        world_run(c, 2, stat);
-        assert_int_equal(stat[0].state, HO_LANE_FREE);
-        assert_int_equal(stat[1].updates, ho_epoch_updates(&key));
-        const ho_backtest_request request[2] = {
-            {.policy = HO_POLICY_GREEDY, .slots = {1}, .slot_count = 1, .window = {0, 12}},
-            {.policy = HO_POLICY_VOTE, .slots = {1, 1}, .slot_count = 2, .window = {9, 15}}};
-        CHECK_OK(ho_backtest(w->market, c, request, 2, r, &err), &err);
-        assert_int_equal(r[0].bars, 11);
-        ho_backtest_free(&r[0]);
-        ho_backtest_free(&r[1]);
-        CHECK_OK(ho_cuda_cohort_check_guards(c, &err), &err);
-        ho_cohort_destroy(&c);
-        world_free(&w);
+    ho_epoch_stat stat[3];
+    ho_backtest_result r[3];
+    if (form_skipped(f)) {
+        skip();
     }
+    world *w = open_world(f);
+    ho_cohort_key key = key_of(w, f);
+    key.batch = f->reference ? 128 : 33;
+    key.episodes = 5;
+    key.episode_length = key.rollout = 6;
+    key.updates = f->ppo ? 0 : 2;
+    key.atoms = f->atoms > 11 ? 11 : f->atoms;
+    key.replay_capacity = 35;
+    ho_cohort *c = world_cohort(w, &key, 3);
+    for (int k = 1; k < 3; k++) {
+        const ho_lane_config lane = lane_of(w, &key, f, (uint64_t)k);
+        world_start(c, k, &lane);
+    }
+    world_run(c, 1, stat);
+    CHECK_OK(ho_lane_copy(c, 2, 1, &err), &err);
+    world_run(c, 1, stat);
+    assert_int_equal(stat[0].state, HO_LANE_FREE);
+    assert_int_equal(stat[1].updates, ho_epoch_updates(&key));
+    assert_int_equal(stat[2].updates, ho_epoch_updates(&key));
+    assert_true((stat[1].curiosity_loss > 0.0) == (f->curiosity != 0));
+    const ho_backtest_request request[4] = {
+        {.policy = HO_POLICY_GREEDY, .slots = {1}, .slot_count = 1, .window = {0, 12}},
+        {.policy = HO_POLICY_VOTE, .slots = {1, 2}, .slot_count = 2, .window = {9, 15}},
+        {.policy = HO_POLICY_MEAN_Q, .slots = {2, 1}, .slot_count = 2, .window = {3, 9}},
+        {.policy = HO_POLICY_CONFIDENCE, .slots = {2, 1}, .slot_count = 2, .window = {3, 9}}};
+    CHECK_OK(ho_backtest(w->market, c, request, 1, r, &err), &err);
+    assert_int_equal(r[0].bars, 11);
+    ho_backtest_free(&r[0]);
+    CHECK_OK(ho_backtest(w->market, c, request + 1, 3, r, &err), &err);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(r[i].bars, 5);
+        ho_backtest_free(&r[i]);
+    }
+    CHECK_OK(ho_cuda_cohort_check_guards(c, &err), &err);
+    ho_cohort_destroy(&c);
+    world_free(&w);
 }
 
 /* A block holds all raw outputs of 8 states: 46 x 255 of them do not fit. */
@@ -282,17 +294,32 @@ static void a_distribution_that_does_not_fit_is_refused(void **state)
     world_free(&w);
 }
 
-/* argv[1]: only the tests whose name matches, as run_all.sh does under compute-sanitizer. */
+/* argv[1]: only the tests whose name matches; --short-runs: the names of those that run_all.sh runs
+ * under compute-sanitizer. */
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
+    static char name[ALL_FORMS][64];
+    static int index[ALL_FORMS];
+    const int list = argc > 1 && strcmp(argv[1], "--short-runs") == 0;
+    struct CMUnitTest tests[5 + ALL_FORMS] = {
         cmocka_unit_test(one_lane_has_one_hash),
         cmocka_unit_test(resuming_in_another_slot_is_bit_identical),
         cmocka_unit_test(one_lane_driven_to_nan_leaves_the_others_equal),
         cmocka_unit_test(weights_travel_whole),
-        cmocka_unit_test(a_short_run_of_every_form),
         cmocka_unit_test(a_distribution_that_does_not_fit_is_refused),
     };
+    for (int i = 0; i < ALL_FORMS; i++) {
+        index[i] = i;
+        snprintf(name[i], sizeof name[i], "a_short_run: %s", form_at(i)->name);
+        const struct CMUnitTest test = {name[i], a_short_run, NULL, NULL, &index[i]};
+        memcpy(&tests[5 + i], &test, sizeof test);
+        if (list && !form_at(i)->reference) {
+            puts(name[i]);
+        }
+    }
+    if (list) {
+        return 0;
+    }
     if (ho_backend_gpu_count() == 0) {
         print_message("no GPU: skipped\n");
         return HO_TEST_SKIPPED;
