@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Backtest passes on the device. A network block carries up to 8 windows of one agent (or
  * ensemble) from their first bar to their last without leaving the multiprocessor: a warp a window
- * for the network, the choice and the step. While the network decides, two more warps work out what
- * each order would meet (kernels/env/offer.h), and two keep the books of the bar before, so that
- * neither is in the chain from one bar to the next. A rule pass is one thread. Compiled without
- * contraction: money has the CPU backend's bits. */
+ * for the network, the choice and the step. While the network decides, three more warps work out
+ * what each order would meet (kernels/env/offer.h); the third and a fourth keep the books of the
+ * bar before, so that neither is in the chain from one bar to the next. A rule pass is one thread.
+ * Compiled without contraction: money has the CPU backend's bits. */
 #include "kernels/cuda/backtest_kernels.h"
 
 #include <cuda_bf16.h>
@@ -20,9 +20,10 @@
 enum {
     RULE_THREADS = 128, /* a warp a scheduler, as fast as one alone; the rest is an epoch's */
     OFFER_WARP = POLICY_WARPS, /* the first of two */
-    BOOK_WARP = OFFER_WARP + 2,
+    BARS_WARP = OFFER_WARP + 2,
+    TRADES_WARP = BARS_WARP + 1,
     PASS_THREADS = HELPED_THREADS,
-    OFFER_THREADS = POLICY_THREADS + 64, /* those that meet when scores and offers are ready */
+    OFFER_THREADS = POLICY_THREADS + 96, /* those that meet when scores and offers are ready */
 };
 
 typedef struct backtest_block {
@@ -251,17 +252,18 @@ static __device__ __forceinline__ void fetch_bars(const backtest_view &v, const 
     }
 }
 
-/* The offers' warps: what each order of the coming step would meet, `lanes` threads a pass; then
- * bars are fetched. */
+/* The first two helping warps: what each order of the coming step would meet, `lanes` threads a
+ * pass; then bars are fetched. */
 template <typename T>
 static __device__ void make_offers(const backtest_view &v, const policy_plan &plan, uint8_t *shared,
-                                   backtest_block *block, int count, bool roomy)
+                                   backtest_block *block, const pass_block &group, bool roomy)
 {
+    const int count = group.count;
     const bar_share share = bar_share_of<T>(v.market, v.features);
     const int lanes = count <= 4 ? 16 : 8, warp = (int)threadIdx.x / 32 - OFFER_WARP;
     const int thread = (int)threadIdx.x - OFFER_WARP * 32;
     const int w = thread / lanes, first = thread % lanes;
-    const ho_env_config *c = &block->plan[w < count ? w : 0].lane.config;
+    const ho_env_config c = v.plan[group.first + (w < count ? w : 0)].lane.config; /* a copy */
     const pass_state *s = &block->state[w < count ? w : 0];
     for (int now = 0, row = 0; bar_begins(block, now); now ^= 1, row = next_row(row)) {
         int32_t bar[PASSES_BLOCK / 2];
@@ -271,7 +273,7 @@ static __device__ void make_offers(const backtest_view &v, const policy_plan &pl
             bar[i] = block->state[pass < count ? pass : 0].env.t + 2;
         }
         if (roomy && w < count && !s->done) {
-            offer_by_threads(c, &s->env, &block->quote[now][w], first, lanes, &block->offer[w]);
+            offer_orders(&c, &s->env, &block->quote[now][w], first, lanes, &block->offer[w]);
         }
         orders_known();
         fetch_bars<T>(v, share, block, count, bar,
@@ -280,16 +282,45 @@ static __device__ void make_offers(const backtest_view &v, const policy_plan &pl
     books_complete();
 }
 
-/* The books' warps: a bar behind the steps, a thread a pass. */
-static __device__ void keep_books(backtest_block *block, int count)
+/* The third, 4 threads a pass: the rest of the offers, then the bars' books, a bar behind the
+ * steps. */
+static __device__ void keep_bars(backtest_block *block, int count, bool roomy)
 {
-    const int thread = (int)threadIdx.x - BOOK_WARP * 32, pair = thread % 32 / 8;
-    const int w = thread % 8 == 0 ? pair * 2 + thread / 32 : PASSES_BLOCK;
+    const int w = (int)threadIdx.x % 32 / 4, i = (int)threadIdx.x % 4;
+    const pass_plan *p = &block->plan[w < count ? w : 0];
+    pass_state *s = &block->state[w < count ? w : 0];
+    const ho_ring ring = {block->ring[w < count ? w : 0], 1};
+    int32_t booked = -1;
     for (int now = 0;; now ^= 1) {
         const bool live = bar_begins(block, now);
-        if (w < count && block->note[now ^ 1][w].fresh) {
-            pass_book(&block->state[w], &block->plan[w], &block->note[now ^ 1][w]);
-            block->note[now ^ 1][w].fresh = 0;
+        const pass_note *note = &block->note[now ^ 1][w];
+        if (live) {
+            if (roomy && w < count && !s->done) {
+                offer_rest(&p->lane, &s->env, ring, &block->quote[now][w], i, &block->offer[w]);
+            }
+            orders_known();
+        }
+        if (w < count && i == 0 && note->bar > booked) {
+            pass_book_bar(s, p, note);
+            booked = note->bar;
+        }
+        if (!live) {
+            break;
+        }
+    }
+    books_complete();
+}
+
+/* The fourth: ledgers and trades, a bar behind the steps. */
+static __device__ void keep_trades(backtest_block *block, int count)
+{
+    const int w = threadIdx.x % 4 == 0 ? (int)threadIdx.x % 32 / 4 : PASSES_BLOCK;
+    int32_t booked = -1;
+    for (int now = 0;; now ^= 1) {
+        const bool live = bar_begins(block, now);
+        if (w < count && block->note[now ^ 1][w].bar > booked) {
+            pass_book_trades(&block->state[w], &block->plan[w], &block->note[now ^ 1][w]);
+            booked = block->note[now ^ 1][w].bar;
         }
         if (!live) {
             break;
@@ -310,10 +341,12 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
     const int warp = (int)threadIdx.x / 32;
     if (warp >= POLICY_WARPS) {
         registers_for_helpers<HELD>();
-        if (warp >= BOOK_WARP) {
-            keep_books(block, group.count);
+        if (warp == TRADES_WARP) {
+            keep_trades(block, group.count);
+        } else if (warp == BARS_WARP) {
+            keep_bars(block, group.count, HELD || v.roomy);
         } else {
-            make_offers<T>(v, plan, shared, block, group.count, HELD || v.roomy);
+            make_offers<T>(v, plan, shared, block, group, HELD || v.roomy);
         }
         return;
     }
@@ -347,7 +380,7 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
         if (owner) {
             pass_begin(s, p, &v.market, ring);
             ho_portfolio_begin(&p->lane, &block->terms[warp]);
-            block->note[0][warp].fresh = block->note[1][warp].fresh = 0;
+            block->note[0][warp].bar = block->note[1][warp].bar = -1;
         }
         warp_fetch(v, p, rows, begin);
         warp_fetch(v, p, rows + row_elements, begin + 1);
@@ -462,7 +495,8 @@ static __global__ void __launch_bounds__(RULE_THREADS)
         const ho_quote q = ho_market_quote(&v.market, p->lane.sigma, s->env.t);
         pass_note note;
         pass_advance(s, p, v.market.n_log2_n, &q, NULL, p->ring, &order, action, &note);
-        pass_book(s, p, &note);
+        pass_book_bar(s, p, &note);
+        pass_book_trades(s, p, &note);
     }
 }
 

@@ -261,11 +261,14 @@ static __device__ __forceinline__ void help_fetch(const ho_experience_view &v,
  * the bars of an episode that has just begun. While the step is made: the reward and the record of
  * the one before, and the bars of the next one on their way. */
 template <typename T>
-static __device__ __forceinline__ void help(const ho_experience_view &v, const policy_plan &plan,
-                                            uint8_t *shared,
-                                            experience_block<HELPED_SLOTS, true> *block)
+static __device__ __forceinline__ void
+help(const ho_experience_view &v, const policy_plan &plan, uint8_t *shared,
+     experience_block<HELPED_SLOTS, true> *block, int slots, uint32_t *rings)
 {
     const int thread = (int)threadIdx.x - POLICY_THREADS, e = thread / 16, i = thread % 16;
+    /* few slots leave warps idle, which work out the rest of their offers */
+    const int rest = slots <= HELPED_SLOTS / 2 ? e ^ (HELPED_SLOTS / 2) : e;
+    const ho_ring ring = {rings + rest, v.episodes};
     const bar_share share = bar_share_of<T>(v.market, v.features);
     for (int step = 0, row = 0; step <= v.steps; step++, row = following_row<true>(row)) {
         const int now = step & 1, next = following_row<true>(row);
@@ -279,8 +282,12 @@ static __device__ __forceinline__ void help(const ho_experience_view &v, const p
                 block->begun[e] = 0;
             }
             if (block->bar[e] >= 0) {
-                offer_by_threads(&block->env.config, &block->slot[e].env, &block->quote[now][e], i,
-                                 16, &block->offer[e]);
+                offer_orders(&block->env.config, &block->slot[e].env, &block->quote[now][e], i, 16,
+                             &block->offer[e]);
+            }
+            if (i < 4 && block->bar[rest] >= 0) {
+                offer_rest(&block->env, &block->slot[rest].env, ring, &block->quote[now][rest], i,
+                           &block->offer[rest]);
             }
             step_sync<true>(); /* scores, offers */
         }
@@ -327,7 +334,8 @@ static __global__ void __launch_bounds__(HELPED ? HELPED_THREADS : POLICY_THREAD
     if (HELPED) {
         if (threadIdx.x >= POLICY_THREADS) {
             registers_for_helpers<HELD>();
-            help<T>(v, plan, shared, (experience_block<HELPED_SLOTS, true> *)block);
+            help<T>(v, plan, shared, (experience_block<HELPED_SLOTS, true> *)block, slots,
+                    v.ring + (size_t)k * v.ring_words * v.episodes + first);
             return;
         }
         registers_for_network<HELD>();

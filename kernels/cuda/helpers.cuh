@@ -30,20 +30,30 @@ template <bool HELD> static __device__ __forceinline__ void registers_for_networ
 #endif
 }
 
-/* Works out an offer (kernels/env/offer.h) by `threads` >= 3 threads, this one being number `i`. */
-static __device__ __forceinline__ void offer_by_threads(const ho_env_config *c, const ho_env *e,
-                                                        const ho_quote *q, int i, int threads,
-                                                        ho_offer *offer)
+/* An offer's orders, by `threads` threads, this one being number `i`. */
+static __device__ __forceinline__ void offer_orders(const ho_env_config *c, const ho_env *e,
+                                                    const ho_quote *q, int i, int threads,
+                                                    ho_offer *offer)
 {
     const ho_account account = e->account;
     for (int n = i; n <= HO_OFFER_ORDERS; n += threads) {
         ho_crossing *to = n < HO_OFFER_ORDERS ? &offer->order[n] : &offer->stop;
         *to = ho_offer_order(c, &account, q, e->size, e->equity, n);
     }
+}
+
+/* The rest of an offer, by 4 threads, this one being number `i`. */
+static __device__ __forceinline__ void offer_rest(const ho_env_lane *lane, const ho_env *e,
+                                                  ho_ring ring, const ho_quote *q, int i,
+                                                  ho_offer *offer)
+{
+    const ho_env_config *c = &lane->config;
     if (i < 2) {
         offer->limit[i] = ho_limit_price(c, q->before + q->jump, i ? 1 : -1);
     } else if (i == 2) {
         offer->ioc_most = ho_ioc_most(c, q);
+    } else if (i == 3) {
+        offer->ahead = ho_env_look_ahead(lane, e, ring, q);
     }
 }
 

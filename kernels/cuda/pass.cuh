@@ -48,11 +48,10 @@ typedef struct pass_state {
 /* What a step tells the books about its bar. */
 typedef struct pass_note {
     double equity;  /* at its close, the forced exit at the end included */
-    int32_t bar;    /* index in the market */
+    int32_t bar;    /* index in the market; -1: no bar yet */
     int32_t action; /* composed, -1: none */
     int32_t held, changed, ambiguous;
     int32_t session_ends; /* the session's, or the pass's, last bar */
-    int32_t fresh;        /* not booked yet */
     ho_bookings bookings;
 } pass_note;
 
@@ -60,9 +59,11 @@ typedef struct pass_note {
 static __device__ void pass_begin(pass_state *s, const pass_plan *p, const ho_market_view *m,
                                   uint32_t *ring)
 {
+#pragma unroll 1
     for (int i = 0; i < (int)(sizeof *s / 4); i++) {
         ((int32_t *)s)[i] = 0;
     }
+#pragma unroll 1
     for (int i = 0; i < HO_RING_WORDS_MAX; i++) { /* its words are changed in parts */
         ring[i] = 0;
     }
@@ -103,30 +104,30 @@ static __device__ __forceinline__ void pass_advance(pass_state *s, const pass_pl
     const int32_t lots = s->env.account.lots;
     const ho_ring ring = {ring_words, 1};
     s->before = s->env.equity;
-    ho_bookings_clear(&note->bookings);
     ho_env_step_open(&p->lane, n_log2_n, q, offer, &s->env, ring, order, NULL, &note->bookings,
                      &out, &reward, ratio);
-    note->held = s->env.account.lots != 0;
-    note->changed = s->env.account.lots != lots;
+    note->held = out.lots != 0;
+    note->changed = out.lots != lots;
     note->ambiguous = out.ambiguous;
     note->action = action;
-    note->bar = s->env.t;
+    note->bar = q->bar;
+    note->session_ends = out.end != HO_END_NONE || (q->flags & HO_BAR_SESSION_END) != 0;
     s->done = out.end != HO_END_NONE;
-    if (s->done) {
+    if (out.end != HO_END_NONE) {
         pass_close(s, p, q, &out, &note->bookings);
     }
     s->steps++;
     note->equity = out.equity;
-    note->fresh = 1;
-    note->session_ends = s->done || (q->flags & HO_BAR_SESSION_END) != 0;
 }
 
-/* Enters a bar into the books: ledger, statistics, trades, the session. */
-static __device__ __forceinline__ void pass_book(pass_state *s, const pass_plan *p,
-                                                 const pass_note *note)
+/* Enters a bar into the books, in two parts that share nothing. The first: statistics of the bars,
+ * actions, the session. */
+static __device__ __forceinline__ void pass_book_bar(pass_state *s, const pass_plan *p,
+                                                     const pass_note *note)
 {
     const double equity = note->equity, ret = ho_quotient(equity - s->booked, s->booked);
     const int64_t step = s->bars.bars;
+    s->booked = equity;
     s->position_changes += note->changed;
     s->ambiguous_bars += note->ambiguous;
     if (note->action >= 0) {
@@ -140,6 +141,18 @@ static __device__ __forceinline__ void pass_book(pass_state *s, const pass_plan 
         p->equity[step + 1] = equity;
         p->bar_return[step] = ret;
     }
+    if (note->session_ends) {
+        p->session_return[s->sessions] = equity / s->session_start - 1.0;
+        p->session_bar[s->sessions] = note->bar;
+        s->sessions++;
+        s->session_start = equity;
+    }
+}
+
+/* The second: ledger and trades. */
+static __device__ __forceinline__ void pass_book_trades(pass_state *s, const pass_plan *p,
+                                                        const pass_note *note)
+{
     s->ledger.closed_count = 0;
     ho_ledger_enter(&s->ledger, &p->lane.config, note->bar, &note->bookings);
     for (int i = 0; i < s->ledger.closed_count; i++) {
@@ -150,13 +163,6 @@ static __device__ __forceinline__ void pass_book(pass_state *s, const pass_plan 
         ho_trade_stats_add(&s->trades, t, p->lane.config.multiplier);
         s->exit_count[t->reason]++;
     }
-    if (note->session_ends) {
-        p->session_return[s->sessions] = equity / s->session_start - 1.0;
-        p->session_bar[s->sessions] = note->bar;
-        s->sessions++;
-        s->session_start = equity;
-    }
-    s->booked = equity;
 }
 
 #endif

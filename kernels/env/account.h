@@ -21,8 +21,10 @@ typedef struct ho_desk {
     ho_bookings *bookings; /* NULL, or what a ledger kept later needs */
     ho_step_out *out;
     ho_liquidity liquidity;
-    double sigma; /* at the bar before */
-    int32_t bar;  /* the filling bar */
+    double sigma;             /* at the bar before */
+    double roll_fee;          /* of this bar */
+    int32_t bar;              /* the filling bar */
+    int32_t crossings, fills; /* bookings so far */
 } ho_desk;
 
 static inline HO_HD double ho_fee(const ho_env_config *c, double amount, double price, int32_t kind)
@@ -31,11 +33,10 @@ static inline HO_HD double ho_fee(const ho_env_config *c, double amount, double 
            amount * c->fee_per_unit;
 }
 
-static inline HO_HD void ho_ledger_close(ho_ledger *ledger, int32_t bar, double price,
-                                         int32_t reason)
+static inline HO_HD void ho_ledger_close(ho_ledger *ledger, const ho_open_trade *open, int32_t bar,
+                                         double price, int32_t reason)
 {
     ho_trade *t = &ledger->closed[ledger->closed_count++];
-    const ho_open_trade *open = &ledger->open;
     t->entry_bar = open->entry_bar;
     t->exit_bar = bar;
     t->entry_price = open->entry_price;
@@ -49,16 +50,16 @@ static inline HO_HD void ho_ledger_close(ho_ledger *ledger, int32_t bar, double 
     t->net = open->pnl - open->fees;
 }
 
-static inline HO_HD void ho_ledger_open(ho_ledger *ledger, int32_t bar, double price, int32_t side,
-                                        double fees, double quantity)
+static inline HO_HD void ho_open_trade_begin(ho_open_trade *open, int32_t bar, double price,
+                                             int32_t side, double fees, double quantity)
 {
-    ledger->open.entry_bar = bar;
-    ledger->open.entry_price = price;
-    ledger->open.side = side;
-    ledger->open.pnl = 0.0;
-    ledger->open.fees = fees;
-    ledger->open.quantity = quantity;
-    ledger->open.max_quantity = quantity;
+    open->entry_bar = bar;
+    open->entry_price = price;
+    open->side = side;
+    open->pnl = 0.0;
+    open->fees = fees;
+    open->quantity = quantity;
+    open->max_quantity = quantity;
 }
 
 /* A round trip closed in this step. The loop has constant indices, so that a GPU keeps `out` in
@@ -75,9 +76,11 @@ static inline HO_HD void ho_step_out_exit(ho_step_out *out, int32_t reason)
 
 /* Enters a booking of `bar`. */
 static inline HO_HD void ho_ledger_fill(ho_ledger *ledger, const ho_env_config *c, int32_t bar,
-                                        const ho_fill_note *f)
+                                        const ho_fill_note *fill)
 {
-    int32_t lots = f->lots, old = f->held, now = old + lots;
+    const ho_fill_note f = *fill; /* and the open trade: no store holds up a load */
+    ho_open_trade open = ledger->open;
+    int32_t lots = f.lots, old = f.held, now = old + lots;
     int32_t lots_abs = lots < 0 ? -lots : lots, old_abs = old < 0 ? -old : old;
     int32_t now_abs = now < 0 ? -now : now;
     int32_t lots_side = lots < 0 ? -1 : 1, old_side = ho_sign((double)old);
@@ -85,41 +88,39 @@ static inline HO_HD void ho_ledger_fill(ho_ledger *ledger, const ho_env_config *
     int32_t opened = now != 0 && (old == 0 || ho_sign((double)now) != old_side);
     int32_t closed_trade = old != 0 && (now == 0 || opened);
     int32_t closed = !against ? 0 : lots_abs < old_abs ? lots_abs : old_abs;
-    double amount = (double)lots_abs * c->lot, price = f->price, fee = f->fee;
-    double close_fee = ho_quotient(fee * (double)closed, (double)lots_abs);
-    ledger->fees += fee;
-    ledger->traded += amount * fabs(price) * c->multiplier;
+    double amount = (double)lots_abs * c->lot, traded = amount * fabs(f.price) * c->multiplier;
+    double close_fee = ho_quotient(f.fee * (double)closed, (double)lots_abs);
+    ledger->fees += f.fee;
+    ledger->traded += traded;
     if (closed > 0) {
         double pnl =
-            (price - f->entry_before) * (double)closed * c->lot * (double)old_side * c->multiplier;
+            (f.price - f.entry_before) * (double)closed * c->lot * (double)old_side * c->multiplier;
         ledger->realised += pnl;
-        ledger->open.pnl += pnl;
-        ledger->open.fees += close_fee;
+        open.pnl += pnl;
+        open.fees += close_fee;
     }
     if (closed_trade) {
-        ho_ledger_close(ledger, bar, price, f->reason);
+        ho_ledger_close(ledger, &open, bar, f.price, f.reason);
     }
     if (opened) {
-        ho_ledger_open(ledger, bar, price, ho_sign((double)now), fee - close_fee,
-                       (double)now_abs * c->lot);
+        ho_open_trade_begin(&open, bar, f.price, ho_sign((double)now), f.fee - close_fee,
+                            (double)now_abs * c->lot);
     } else if (now != 0 && !against) {
         double held = (double)now_abs * c->lot;
-        ledger->open.fees += fee;
-        ledger->open.quantity += amount;
-        ledger->open.max_quantity =
-            held > ledger->open.max_quantity ? held : ledger->open.max_quantity;
-        ledger->open.entry_price = f->entry;
+        open.fees += f.fee;
+        open.quantity += amount;
+        open.max_quantity = held > open.max_quantity ? held : open.max_quantity;
+        open.entry_price = f.entry;
     }
+    ledger->open = open;
 }
 
 /* Enters a bar's bookings. */
 static inline HO_HD void ho_ledger_enter(ho_ledger *ledger, const ho_env_config *c, int32_t bar,
                                          const ho_bookings *b)
 {
-    if (b->rolled) {
-        ledger->fees += b->roll_fee;
-        ledger->open.fees += b->roll_fee;
-    }
+    ledger->fees += b->roll_fee;
+    ledger->open.fees += b->roll_fee;
     for (int32_t i = 0; i < b->crossings; i++) {
         ho_ledger_cross(ledger, c, &b->crossing[i]);
     }
@@ -129,12 +130,6 @@ static inline HO_HD void ho_ledger_enter(ho_ledger *ledger, const ho_env_config 
     ledger->funding += b->funding;
 }
 
-static inline HO_HD void ho_bookings_clear(ho_bookings *b)
-{
-    b->roll_fee = b->funding = 0.0;
-    b->rolled = b->crossings = b->fills = 0;
-}
-
 /* Pays the spread: the price of a crossing, which is noted. */
 static inline HO_HD double ho_pay_spread(ho_desk *d, const ho_crossing *x)
 {
@@ -142,7 +137,7 @@ static inline HO_HD double ho_pay_spread(ho_desk *d, const ho_crossing *x)
         ho_ledger_cross(d->ledger, d->c, x);
     }
     if (d->bookings) {
-        d->bookings->crossing[d->bookings->crossings++] = *x;
+        d->bookings->crossing[d->crossings++] = *x;
     }
     return x->price;
 }
@@ -185,7 +180,7 @@ static inline HO_HD void ho_apply(ho_desk *d, int32_t lots, double price, int32_
             ho_ledger_fill(d->ledger, c, d->bar, &f);
         }
         if (d->bookings) {
-            d->bookings->fill[d->bookings->fills++] = f;
+            d->bookings->fill[d->fills++] = f;
         }
     }
     a->lots = now;
@@ -221,10 +216,7 @@ static inline HO_HD void ho_roll(ho_desk *d, double jump, double close)
         d->ledger->fees += fee;
         d->ledger->open.fees += fee;
     }
-    if (d->bookings) {
-        d->bookings->roll_fee = fee;
-        d->bookings->rolled = 1;
-    }
+    d->roll_fee = fee;
 }
 
 #endif

@@ -11,7 +11,7 @@
 /* Share of the entry price that a barrier of this width lies away. */
 static inline HO_HD double ho_barrier_share(const ho_env_config *c, double width, double sigma)
 {
-    return c->barrier_unit == HO_BARRIER_SIGMA ? width * sigma : width * 1e-4;
+    return width * (c->barrier_unit == HO_BARRIER_SIGMA ? sigma : 1e-4);
 }
 
 /* Sets the barriers of a position just opened or flipped in bar. Percent barriers need a positive
@@ -19,24 +19,21 @@ static inline HO_HD double ho_barrier_share(const ho_env_config *c, double width
 static inline HO_HD void ho_set_barriers(const ho_env_config *c, ho_account *a, int32_t bar,
                                          double sigma)
 {
-    int32_t s = a->lots > 0 ? 1 : -1;
-    double e = a->entry;
-    double up = ho_barrier_share(c, c->profit_target, sigma);
-    double down = ho_barrier_share(c, c->stop_loss, sigma);
-    a->opened = bar;
-    a->has &= HO_WAS_STOPPED;
-    if (e > 0.0 && up > 0.0) {
+    const int32_t s = a->lots > 0 ? 1 : -1, timed = c->max_holding > 0;
+    const double e = a->entry;
+    const double up = ho_barrier_share(c, c->profit_target, sigma);
+    const double down = ho_barrier_share(c, c->stop_loss, sigma);
+    const int32_t targeted = e > 0.0 && up > 0.0, stopped = e > 0.0 && down > 0.0;
+    if (targeted) {
         a->target = ho_tick_against(e * (1.0 + (double)s * up), s, c->tick_size);
-        a->has |= HO_HAS_TARGET;
     }
-    if (e > 0.0 && down > 0.0) {
+    if (stopped) {
         a->stop = ho_tick_against(e * (1.0 - (double)s * down), -s, c->tick_size);
-        a->has |= HO_HAS_STOP;
     }
-    if (c->max_holding > 0) {
-        a->expiry = bar + c->max_holding;
-        a->has |= HO_HAS_EXPIRY;
-    }
+    a->opened = bar;
+    a->expiry = timed ? bar + c->max_holding : a->expiry;
+    a->has = (a->has & HO_WAS_STOPPED) | (targeted ? HO_HAS_TARGET : 0) |
+             (stopped ? HO_HAS_STOP : 0) | (timed ? HO_HAS_EXPIRY : 0);
 }
 
 /* The bar reached the stop. */

@@ -44,18 +44,46 @@ static inline HO_HD void ho_diversity_clear(ho_env *e)
     e->category_count[2] = 0;
 }
 
+/* What the next category meets, whatever it is. */
+typedef struct ho_category_place {
+    int32_t index, shift; /* of its bits in the ring */
+    uint32_t word;        /* the ring's, those bits cleared */
+    int32_t head;         /* the ring's next slot */
+    int32_t count[3];     /* short, flat, long, after the oldest has left */
+} ho_category_place;
+
+static inline HO_HD ho_category_place ho_diversity_place(const ho_env_config *c, const ho_env *e,
+                                                         ho_ring ring)
+{
+    ho_category_place p;
+    p.index = e->ring_head / HO_RING_PER_WORD * ring.stride;
+    p.shift = 2 * (e->ring_head % HO_RING_PER_WORD);
+    const uint32_t word = ring.word[p.index];
+    const int32_t full = ho_category_total(e) == c->diversity_window;
+    const int32_t oldest = full ? (int32_t)((word >> p.shift) & 3u) : -1;
+    for (int32_t i = 0; i < 3; i++) {
+        p.count[i] = e->category_count[i] - (i == oldest);
+    }
+    p.word = word & ~(3u << p.shift);
+    p.head = e->ring_head + 1 == c->diversity_window ? 0 : e->ring_head + 1;
+    return p;
+}
+
+static inline HO_HD void ho_diversity_take(ho_env *e, ho_ring ring, const ho_category_place *p,
+                                           int32_t category)
+{
+    ring.word[p->index] = p->word | ((uint32_t)category << p->shift);
+    for (int32_t i = 0; i < 3; i++) {
+        e->category_count[i] = p->count[i] + (i == category);
+    }
+    e->ring_head = p->head;
+}
+
 static inline HO_HD void ho_diversity_push(const ho_env_config *c, ho_env *e, ho_ring ring,
                                            int32_t category)
 {
-    int32_t index = e->ring_head / HO_RING_PER_WORD * ring.stride;
-    int32_t shift = 2 * (e->ring_head % HO_RING_PER_WORD);
-    uint32_t word = ring.word[index];
-    if (ho_category_total(e) == c->diversity_window) {
-        e->category_count[(word >> shift) & 3u]--;
-    }
-    ring.word[index] = (word & ~(3u << shift)) | ((uint32_t)category << shift);
-    e->category_count[category]++;
-    e->ring_head = e->ring_head + 1 == c->diversity_window ? 0 : e->ring_head + 1;
+    const ho_category_place place = ho_diversity_place(c, e, ring);
+    ho_diversity_take(e, ring, &place, category);
 }
 
 /* n * H = n * log2(n) - sum(c * log2(c)) */

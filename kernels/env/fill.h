@@ -25,6 +25,8 @@ static inline HO_HD ho_desk ho_desk_at(const ho_env_config *c, const ho_quote *q
     d.bar = q->bar;
     d.sigma = q->sigma;
     d.liquidity = ho_quote_liquidity(c, q);
+    d.roll_fee = 0.0;
+    d.crossings = d.fills = 0;
     return d;
 }
 
@@ -36,105 +38,117 @@ static inline HO_HD void ho_note_stop(ho_desk *d)
     d->a->has |= HO_WAS_STOPPED;
 }
 
-/* Phase 1: the stop at the open, else the order as far as it fills there. Returns the signed lots
- * that rest at *limit, 0 for none. All ways lead to one booking, so that a GPU's threads meet.
- * offer: of this account and quote, or NULL. */
-static inline HO_HD int32_t ho_fill_at_open(ho_desk *d, const ho_order *order, const ho_quote *q,
-                                            const ho_offer *offer, double size, double equity,
-                                            double *limit)
+/* The order's part of a bar: one fill at most. */
+typedef struct ho_order_fill {
+    double price;
+    int32_t lots;    /* signed; 0: none */
+    int32_t fee;     /* HO_FEE_* */
+    int32_t stopped; /* the stop at the open, which cancels the order */
+    int32_t rested;  /* at its limit, inside the bar */
+} ho_order_fill;
+
+/* A limit order that rests: fills at its limit if the bar trades through it, unless the stop came
+ * first. */
+static inline HO_HD void ho_fill_resting(ho_desk *d, const ho_quote *q, double limit,
+                                         ho_order_fill *f)
+{
+    const ho_account *a = d->a;
+    const int32_t side = f->lots > 0 ? 1 : -1;
+    f->price = limit;
+    f->fee = HO_FEE_MAKER;
+    f->rested = 1;
+    if (!(side > 0 ? q->low < limit : q->high > limit)) {
+        f->lots = 0;
+    } else if (ho_sign((double)a->lots) == -side && ho_stop_touched(a, q->low, q->high)) {
+        d->out->ambiguous++;
+        f->lots = fabs(q->open - limit) <= d->c->tick_size ? f->lots : 0;
+    }
+}
+
+/* Phase 1 and the resting order of phase 2, up to their booking: the stop at the open, else the
+ * order. offer: of this account and quote, or NULL. */
+static inline HO_HD ho_order_fill ho_fill_order(ho_desk *d, const ho_order *order,
+                                                const ho_quote *q, const ho_offer *offer,
+                                                double size, double equity)
+{
+    const ho_env_config *c = d->c;
+    const ho_account *a = d->a;
+    const double before = q->before + q->jump;
+    ho_order_fill f = {0.0, 0, HO_FEE_TAKER, 0, 0};
+    f.stopped = ho_stop_touched(a, q->open, q->open);
+    f.lots = f.stopped ? -a->lots
+             : offer   ? offer->order[order->offer].lots
+                       : ho_wanted_trade(c, a, order, size, before, equity, d->bar);
+    if (f.lots == 0) {
+        return f;
+    }
+    const int32_t side = f.lots > 0 ? 1 : -1;
+    const int32_t limited = !f.stopped && order->kind == HO_ORDER_LIMIT;
+    const double limit = offer     ? offer->limit[side > 0]
+                         : limited ? ho_limit_price(c, before, side)
+                                   : 0.0;
+    if (limited && (side > 0 ? q->open > limit : q->open < limit)) {
+        ho_fill_resting(d, q, limit, &f);
+        return f;
+    }
+    /* an offer's prices are those of market orders */
+    int32_t known = offer && !(limited && c->fill != HO_FILL_NEXT_OPEN);
+    if (!f.stopped && order->kind == HO_ORDER_IOC) {
+        const int32_t most = offer ? offer->ioc_most : ho_ioc_most(c, q);
+        f.fee = HO_FEE_IOC;
+        if (side * f.lots > most) {
+            f.lots = side * most;
+            known = 0;
+            if (most == 0) {
+                return f;
+            }
+        }
+    }
+    ho_crossing x;
+    if (known) {
+        x = *(f.stopped ? &offer->stop : &offer->order[order->offer]);
+    } else {
+        x = ho_cross(c, &d->liquidity, f.stopped || limited ? q->open : ho_order_reference(c, q),
+                     side, side * f.lots);
+    }
+    if (limited) { /* no worse than its limit, and no spread is booked */
+        f.price = (side > 0 ? limit < x.price : limit > x.price) ? limit : x.price;
+    } else {
+        f.price = ho_pay_spread(d, &x);
+    }
+    return f;
+}
+
+/* The rest of phases 2 to 4, and the session's end: the whole position leaves, for one reason at
+ * most. added: a resting order has just increased the position. known: a crossing by which all of
+ * some position leaves in this bar, or NULL. */
+static inline HO_HD void ho_fill_exit(ho_desk *d, const ho_quote *q, const ho_ahead *ahead,
+                                      int32_t added, const ho_crossing *known)
 {
     const ho_env_config *c = d->c;
     ho_account *a = d->a;
-    int32_t stopped = ho_stop_touched(a, q->open, q->open), limited = 0, known = offer != NULL;
-    int32_t fee = HO_FEE_TAKER, lots;
-    double before = q->before + q->jump, reference = q->open;
-    *limit = 0.0;
-    if (stopped) {
-        lots = -a->lots;
-    } else {
-        lots = offer ? offer->order[order->offer].lots
-                     : ho_wanted_trade(c, a, order, size, before, equity, d->bar);
-        if (lots == 0) {
-            return 0;
-        }
-        int32_t side = lots > 0 ? 1 : -1;
-        if (order->kind == HO_ORDER_LIMIT) {
-            *limit = offer ? offer->limit[side > 0] : ho_limit_price(c, before, side);
-            if (side > 0 ? q->open > *limit : q->open < *limit) {
-                return lots;
-            }
-            limited = 1;
-            known = known && c->fill == HO_FILL_NEXT_OPEN; /* offers are at market orders' */
-        } else {
-            reference = ho_order_reference(c, q);
-        }
-        if (order->kind == HO_ORDER_IOC) {
-            int32_t most = offer ? offer->ioc_most : ho_ioc_most(c, q);
-            fee = HO_FEE_IOC;
-            if (side * lots > most) {
-                lots = side * most;
-                known = 0;
-            }
-        }
-    }
-    if (lots == 0) {
-        return 0;
-    }
-    int32_t side = lots > 0 ? 1 : -1;
-    ho_crossing x;
-    if (known) {
-        x = stopped ? offer->stop : offer->order[order->offer];
-    } else {
-        x = ho_cross(c, &d->liquidity, reference, side, side * lots);
-    }
-    double price = limited ? x.price : ho_pay_spread(d, &x);
-    if (limited && (side > 0 ? *limit < price : *limit > price)) {
-        price = *limit;
-    }
-    ho_apply(d, lots, price, fee, stopped ? HO_EXIT_STOP : HO_EXIT_SIGNAL);
-    if (stopped) {
-        ho_note_stop(d);
-    }
-    return 0;
-}
-
-/* Phases 2 to 4: a resting order, the stop, the target and the time limit inside the bar. */
-static inline HO_HD void ho_fill_inside(ho_desk *d, int32_t resting, double limit,
-                                        const ho_quote *q)
-{
-    ho_account *a = d->a;
-    double high = q->high, low = q->low;
-    int32_t added = 0;
-    if (resting != 0 && (resting > 0 ? low < limit : high > limit)) {
-        int32_t side = resting > 0 ? 1 : -1, held = ho_sign((double)a->lots);
-        int32_t fills = 1;
-        if (held == -side && ho_stop_touched(a, low, high)) {
-            d->out->ambiguous++;
-            fills = fabs(q->open - limit) <= d->c->tick_size; /* else the stop came first */
-        }
-        if (fills) {
-            ho_apply(d, resting, limit, HO_FEE_MAKER, HO_EXIT_SIGNAL);
-            added = ho_sign((double)a->lots) == side;
-        }
-    }
-    int32_t stopped = ho_stop_touched(a, low, high);
-    int32_t passed = !added && ho_target_passed(a, low, high);
-    int32_t expired = a->lots != 0 && (a->has & HO_HAS_EXPIRY) && d->bar >= a->expiry;
-    if (!stopped && !passed && !expired) {
+    const int32_t trades = ahead->trades, held = a->lots != 0;
+    const int32_t stopped = trades && ho_stop_touched(a, q->low, q->high);
+    const int32_t passed = trades && !added && ho_target_passed(a, q->low, q->high);
+    const int32_t expired = trades && held && (a->has & HO_HAS_EXPIRY) && d->bar >= a->expiry;
+    if (!stopped && !passed && !expired && !(held && ahead->flattens)) {
         return;
     }
-    int32_t profit = passed && !stopped, lots = -a->lots, side = lots > 0 ? 1 : -1;
+    const int32_t profit = passed && !stopped, lots = -a->lots, side = lots > 0 ? 1 : -1;
     double price = a->target;
     d->out->ambiguous += stopped && passed;
     if (!profit) {
-        ho_crossing x =
-            ho_cross(d->c, &d->liquidity, stopped ? a->stop : q->close, side, side * lots);
+        const double impact =
+            known && known->lots == lots ? known->impact : ho_impact(c, &d->liquidity, side * lots);
+        const ho_crossing x =
+            ho_cross_at(c, stopped ? a->stop : q->close, side, side * lots, impact);
         price = ho_pay_spread(d, &x);
     }
     ho_apply(d, lots, price, profit ? HO_FEE_MAKER : HO_FEE_TAKER,
-             stopped  ? HO_EXIT_STOP
-             : passed ? HO_EXIT_PROFIT
-                      : HO_EXIT_TIME);
+             stopped   ? HO_EXIT_STOP
+             : passed  ? HO_EXIT_PROFIT
+             : expired ? HO_EXIT_TIME
+                       : HO_EXIT_SESSION);
     if (stopped) {
         ho_note_stop(d);
     } else if (passed) {
@@ -142,38 +156,47 @@ static inline HO_HD void ho_fill_inside(ho_desk *d, int32_t resting, double limi
     }
 }
 
-/* One step from the close of bar t: sets out->equity, label, ambiguous and the exits (the caller
- * cleared out). equity, size: at the close of t. offer, ledger, bookings: or NULL. */
+/* One step from the close of bar t: sets out->equity, lots, label, ambiguous and the exits (the
+ * caller cleared out). equity, size: at the close of t. offer, ledger, bookings: or NULL. */
 static inline HO_HD void ho_market_step(const ho_env_config *c, const ho_quote *q,
-                                        const ho_offer *offer, ho_account *account, double equity,
-                                        const ho_order *order, double size, ho_ledger *ledger,
-                                        ho_bookings *bookings, ho_step_out *out)
+                                        const ho_ahead *ahead, const ho_offer *offer,
+                                        ho_account *account, double equity, const ho_order *order,
+                                        double size, ho_ledger *ledger, ho_bookings *bookings,
+                                        ho_step_out *out)
 {
     ho_account copy = *account, *a = &copy; /* stores to it hold up no load of the settings */
     ho_desk d = ho_desk_at(c, q, a, ledger, bookings, out);
+    int32_t added = 0;
 
     if (q->jump != 0.0 && a->lots != 0) {
         ho_roll(&d, q->jump, q->before + q->jump);
     }
-    if (!(c->has_volume && q->volume == 0.0)) { /* a bar without trades fills nothing */
-        double limit;
-        int32_t resting = ho_fill_at_open(&d, order, q, offer, size, equity, &limit);
-        ho_fill_inside(&d, resting, limit, q);
-    }
-    if (a->lots != 0 && c->flat_at_session_end && (q->flags & HO_BAR_SESSION_END)) {
-        ho_leave(&d, q->close, HO_EXIT_SESSION);
-    }
-    if (a->lots != 0 && q->funding != 0.0) {
-        double paid = (double)a->lots * c->lot * q->close * c->multiplier * q->funding;
-        a->cash -= paid;
-        if (ledger) {
-            ledger->funding += paid;
-        }
-        if (bookings) {
-            bookings->funding = paid;
+    if (ahead->trades) {
+        const ho_order_fill f = ho_fill_order(&d, order, q, offer, size, equity);
+        if (f.lots != 0) {
+            ho_apply(&d, f.lots, f.price, f.fee, f.stopped ? HO_EXIT_STOP : HO_EXIT_SIGNAL);
+            added = f.rested && ho_sign((double)a->lots) == ho_sign((double)f.lots);
+            if (f.stopped) {
+                ho_note_stop(&d);
+            }
         }
     }
-    out->equity = a->cash + (double)a->lots * c->lot * q->close * c->multiplier;
+    ho_fill_exit(&d, q, ahead, added, offer ? &offer->stop : NULL);
+
+    const double value = (double)a->lots * c->lot * q->close * c->multiplier;
+    const double funding = a->lots != 0 && q->funding != 0.0 ? value * q->funding : 0.0;
+    a->cash -= funding;
+    out->equity = a->cash + value;
+    out->lots = a->lots;
+    if (ledger) {
+        ledger->funding += funding;
+    }
+    if (bookings) {
+        bookings->funding = funding;
+        bookings->roll_fee = d.roll_fee;
+        bookings->crossings = d.crossings;
+        bookings->fills = d.fills;
+    }
     *account = copy;
 }
 
@@ -185,7 +208,15 @@ static inline HO_HD void ho_market_finish(const ho_env_config *c, const ho_quote
 {
     if (a->lots != 0) {
         ho_desk d = ho_desk_at(c, q, a, ledger, bookings, out);
+        if (bookings) {
+            d.crossings = bookings->crossings;
+            d.fills = bookings->fills;
+        }
         ho_leave(&d, q->close, HO_EXIT_END);
+        if (bookings) {
+            bookings->crossings = d.crossings;
+            bookings->fills = d.fills;
+        }
         out->equity = a->cash;
         out->ret = (a->cash - before) / before;
     }

@@ -1,25 +1,95 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What each order would meet at the next bar's open, worked out before one of them is chosen: the
- * costly part of a fill depends on the account, the quote and the order's size alone. A step
- * without an offer works out the one order it has; the numbers are the same. */
+ * What each order would meet at the next bar's open, and what the step does whatever is ordered,
+ * worked out before an order is chosen: the costly part of a fill depends on the account, the quote
+ * and the order's size alone. A step without an offer works out the one order it has; the numbers
+ * are the same. */
 #ifndef HO_KERNELS_ENV_OFFER_H
 #define HO_KERNELS_ENV_OFFER_H
 
 #include <stdint.h>
 
+#include "kernels/env/diversity.h"
+#include "kernels/env/lane.h"
 #include "kernels/env/orders.h"
 #include "kernels/env/quote.h"
+#include "kernels/env/state.h"
 #include "kernels/hd.h"
 #include "kernels/shapes.h"
 
 enum { HO_OFFER_ORDERS = HO_EXPOSURES * HO_URGENCIES };
+
+/* What a step does whatever is ordered. */
+typedef struct ho_ahead {
+    double size;             /* lots at exposure 1 of the decision after it */
+    double ruin;             /* an equity that ends the episode, and less */
+    int32_t t, steps;        /* after it */
+    int32_t end;             /* ho_episode_end, unless by ruin or a barrier */
+    int32_t anchored;        /* its equity is an anchor */
+    int32_t trades;          /* the bar fills orders */
+    int32_t flattens;        /* an open position leaves at the bar's close */
+    int32_t diverse, dsr;    /* diversity is on; the reward is the differential Sharpe ratio */
+    ho_category_place place; /* with diversity */
+} ho_ahead;
 
 typedef struct ho_offer {
     ho_crossing order[HO_OFFER_ORDERS]; /* [exposure][urgency] as a market order; lots 0: none */
     ho_crossing stop;                   /* the whole position left at the open */
     double limit[2];                    /* limit price of a seller, of a buyer */
     int32_t ioc_most;                   /* ho_ioc_most */
+    ho_ahead ahead;
 } ho_offer;
+
+/* No step leads on from bar t of these flags: the window or an unsplit stretch of data ends there.
+ */
+static inline HO_HD int32_t ho_is_last(const ho_env_lane *lane, int32_t t, int32_t flags)
+{
+    return t + 1 >= lane->end || (flags & HO_BAR_SPLIT_NEXT);
+}
+
+/* Lots at exposure 1; with volatility sizing they move only on a change of at least resize_band.
+ * before: those in force, < 0: none; sigma: at the decision's bar. */
+static inline HO_HD double ho_size_at(const ho_env_config *c, double before, double sigma)
+{
+    double size = (double)c->max_lots;
+    if (c->sizing == HO_SIZING_KELLY) {
+        size *= c->kelly_share;
+    } else if (c->sizing == HO_SIZING_VOLATILITY) {
+        double share = c->vol_cap;
+        if (sigma > 0.0 && c->target_vol / sigma < share) {
+            share = c->target_vol / sigma;
+        }
+        size *= share;
+        if (before >= 0.0 && fabs(size - before) < c->resize_band * before) {
+            size = before;
+        }
+    }
+    return size;
+}
+
+/* e: before the step; q: of bar e->t + 1. */
+static inline HO_HD ho_ahead ho_env_look_ahead(const ho_env_lane *lane, const ho_env *e,
+                                               ho_ring ring, const ho_quote *q)
+{
+    const ho_env_config *c = &lane->config;
+    const int32_t t = e->t + 1, steps = e->steps + 1;
+    ho_ahead ahead;
+    ahead.t = t;
+    ahead.steps = steps;
+    ahead.size = ho_size_at(c, e->size, q->sigma_next);
+    ahead.ruin = c->ruin_fraction * c->initial_capital;
+    ahead.end = ho_is_last(lane, t, q->flags)                ? HO_END_WINDOW
+                : !lane->evaluation && steps >= lane->length ? HO_END_LENGTH
+                                                             : HO_END_NONE;
+    ahead.anchored = lane->evaluation && steps % lane->length == 0;
+    ahead.trades = !(c->has_volume && q->volume == 0.0);
+    ahead.flattens = c->flat_at_session_end && (q->flags & HO_BAR_SESSION_END);
+    ahead.dsr = c->reward_base == HO_REWARD_DSR;
+    ahead.diverse = ho_diversity_on(c);
+    if (ahead.diverse) {
+        ahead.place = ho_diversity_place(c, e, ring);
+    }
+    return ahead;
+}
 
 /* The price that an order of the next bar pays the spread on. */
 static inline HO_HD double ho_order_reference(const ho_env_config *c, const ho_quote *q)

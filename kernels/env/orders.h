@@ -43,9 +43,13 @@ static inline HO_HD ho_order ho_order_target(double exposure)
 /* Composed action: exposure * 9 + order * 3 + urgency. */
 static inline HO_HD ho_order ho_order_from_action(int32_t action)
 {
-    ho_order o = ho_order_target(0.5 * (double)(action / 9 - 2));
+    const int32_t step = action / 9 - 2; /* in halves */
+    ho_order o;
+    o.exposure = 0.5 * (double)step;
     o.kind = (action / 3) % 3;
     o.urgency = action % 3;
+    o.category = 1 + (step > 0) - (step < 0);
+    o.hold = 0;
     o.offer = action / 9 * HO_URGENCIES + o.urgency;
     return o;
 }
@@ -62,11 +66,11 @@ static inline HO_HD double ho_round_half_away(double x)
     return x < 0.0 ? -r : r;
 }
 
-/* floor with rounding forgiven, cut to what an int32 amount of lots may be */
+/* floor of x >= 0 with rounding forgiven, cut to what an int32 amount of lots may be */
 static inline HO_HD int32_t ho_floor_lots(double x)
 {
-    double lots = floor(x + HO_PRICE_EPS);
-    return (int32_t)(lots < 2e9 ? lots : 2e9);
+    double lots = x + HO_PRICE_EPS;
+    return (int32_t)(lots < 2e9 ? lots : 2e9); /* which rounds down */
 }
 
 /* To the tick that is worse for a trader of this side: up for a buyer, down for a seller. */
@@ -85,17 +89,23 @@ typedef struct ho_liquidity {
     double mean_volume;  /* of the 20 bars to b - 1 */
 } ho_liquidity;
 
+/* What crossing with `lots` > 0 costs beside the half-spread, as a share of the reference. */
+static inline HO_HD double ho_impact(const ho_env_config *c, const ho_liquidity *liquidity,
+                                     int32_t lots)
+{
+    if (!(liquidity->impact_scale > 0.0)) {
+        return 0.0;
+    }
+    const double depth = liquidity->mean_volume > c->lot ? liquidity->mean_volume : c->lot;
+    return liquidity->impact_scale * sqrt((double)lots * c->lot / depth);
+}
+
 /* Crosses the spread with `lots` > 0 on a side: half-spread and impact against the trader, then the
  * tick. */
-static inline HO_HD ho_crossing ho_cross(const ho_env_config *c, const ho_liquidity *liquidity,
-                                         double reference, int32_t side, int32_t lots)
+static inline HO_HD ho_crossing ho_cross_at(const ho_env_config *c, double reference, int32_t side,
+                                            int32_t lots, double impact)
 {
-    double amount = (double)lots * c->lot;
-    double impact = 0.0, half, price;
-    if (liquidity->impact_scale > 0.0) {
-        double depth = liquidity->mean_volume > c->lot ? liquidity->mean_volume : c->lot;
-        impact = liquidity->impact_scale * sqrt(amount / depth);
-    }
+    double half, price;
     if (c->spread_ticks > 0.0) {
         half = c->spread_ticks * c->tick_size * 0.5;
         price = reference + (double)side * (half + fabs(reference) * impact);
@@ -113,15 +123,23 @@ static inline HO_HD ho_crossing ho_cross(const ho_env_config *c, const ho_liquid
     return x;
 }
 
+static inline HO_HD ho_crossing ho_cross(const ho_env_config *c, const ho_liquidity *liquidity,
+                                         double reference, int32_t side, int32_t lots)
+{
+    return ho_cross_at(c, reference, side, lots, ho_impact(c, liquidity, lots));
+}
+
 /* Books spread, impact and slippage (rounding is their remainder). */
 static inline HO_HD void ho_ledger_cross(ho_ledger *ledger, const ho_env_config *c,
                                          const ho_crossing *x)
 {
     int32_t side = x->lots < 0 ? -1 : 1;
     double unit = (double)(side * x->lots) * c->lot * c->multiplier;
-    ledger->spread += x->half * unit;
-    ledger->impact += fabs(x->reference) * x->impact * unit;
-    ledger->slippage += (double)side * (x->price - x->reference) * unit;
+    double spread = x->half * unit, impact = fabs(x->reference) * x->impact * unit;
+    double slippage = (double)side * (x->price - x->reference) * unit;
+    ledger->spread += spread;
+    ledger->impact += impact;
+    ledger->slippage += slippage;
 }
 
 /* The price of ho_cross, booked where there is a ledger. */
@@ -159,16 +177,10 @@ static inline HO_HD int32_t ho_room(const ho_env_config *c, const ho_account *a,
     if (close <= 0.0) {
         return 0;
     }
-    double money, per_lot;
-    if (c->margin_per_lot > 0.0) {
-        money = equity * (1.0 - c->cash_reserve);
-        per_lot = c->margin_per_lot;
-    } else {
-        money = c->max_leverage * equity * (1.0 - c->cash_reserve);
-        per_lot = close * c->multiplier * c->lot;
-    }
-    if ((double)wanted * per_lot <
-        money) { /* so the quotient is not below it: spares the division */
+    const int32_t margin = c->margin_per_lot > 0.0;
+    const double money = (margin ? equity : c->max_leverage * equity) * (1.0 - c->cash_reserve);
+    const double per_lot = margin ? c->margin_per_lot : close * c->multiplier * c->lot;
+    if ((double)wanted * per_lot < money) { /* so the quotient is not below it, spares it */
         return wanted;
     }
     return ho_floor_lots((money > 0.0 ? money : 0.0) / per_lot);
@@ -190,7 +202,10 @@ static inline HO_HD int32_t ho_wanted_trade(const ho_env_config *c, const ho_acc
         return 0;
     }
     int32_t side = delta > 0 ? 1 : -1;
-    int32_t lots = ho_floor_lots(c->urgency_fraction[order->urgency] * (double)(side * delta));
+    const double *f = c->urgency_fraction;
+    /* no index, so that a GPU may keep the settings in registers */
+    const double share = order->urgency == 0 ? f[0] : order->urgency == 1 ? f[1] : f[2];
+    int32_t lots = ho_floor_lots(share * (double)(side * delta));
     int32_t after = have + side * (lots > 1 ? lots : 1);
     int32_t have_abs = have < 0 ? -have : have;
     int32_t after_abs = after < 0 ? -after : after;

@@ -80,8 +80,8 @@ typedef struct ho_fill_note {
 
 /* A bar's bookings, for a ledger that is kept later; in order of their kind. */
 typedef struct ho_bookings {
-    double roll_fee, funding;
-    int32_t rolled, crossings, fills;
+    double roll_fee, funding; /* 0: none */
+    int32_t crossings, fills;
     ho_crossing crossing[HO_CLOSED_MAX];
     ho_fill_note fill[HO_CLOSED_MAX];
 } ho_bookings;
@@ -96,6 +96,7 @@ typedef enum ho_episode_end {
 
 typedef struct ho_step_out {
     double equity; /* at the close of the filling bar */
+    int32_t lots;  /* held there */
     double ret;
     double entropy; /* bits, of the categories so far; 0 when diversity is off */
     float reward;

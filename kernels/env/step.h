@@ -25,43 +25,16 @@
 #include "kernels/env/state.h"
 #include "kernels/hd.h"
 
-/* No step leads on from bar t of these flags: the window or an unsplit stretch of data ends there.
- */
-static inline HO_HD int32_t ho_is_last(const ho_env_lane *lane, int32_t t, int32_t flags)
-{
-    return t + 1 >= lane->end || (flags & HO_BAR_SPLIT_NEXT);
-}
-
 static inline HO_HD int32_t ho_is_last_bar(const ho_env_lane *lane, const ho_market_view *m,
                                            int32_t t)
 {
     return ho_is_last(lane, t, m->bar_flags[t]);
 }
 
-/* Lots at exposure 1 for the decision at e->t; with volatility sizing it moves only on a change of
- * at least resize_band. sigma: at e->t. */
-static inline HO_HD void ho_env_resize(const ho_env_lane *lane, ho_env *e, double sigma)
-{
-    const ho_env_config *c = &lane->config;
-    double size = (double)c->max_lots;
-    if (c->sizing == HO_SIZING_KELLY) {
-        size *= c->kelly_share;
-    } else if (c->sizing == HO_SIZING_VOLATILITY) {
-        double share = c->vol_cap;
-        if (sigma > 0.0 && c->target_vol / sigma < share) {
-            share = c->target_vol / sigma;
-        }
-        size *= share;
-        if (e->size >= 0.0 && fabs(size - e->size) < c->resize_band * e->size) {
-            size = e->size;
-        }
-    }
-    e->size = size;
-}
-
+/* Lots at exposure 1 for the decision at e->t. */
 static inline HO_HD void ho_env_update_size(const ho_env_lane *lane, ho_env *e)
 {
-    ho_env_resize(lane, e, lane->sigma[e->t]);
+    e->size = ho_size_at(&lane->config, e->size, lane->sigma[e->t]);
 }
 
 /* A new episode at the close of bar t with a position of `exposure` bought at that close without
@@ -91,8 +64,8 @@ static inline HO_HD void ho_env_begin_at(const ho_env_lane *lane, const ho_marke
         a->entry = close;
         ho_set_barriers(c, a, t, lane->sigma[t]);
         if (ledger) {
-            ho_ledger_open(ledger, t, close, ho_sign((double)a->lots), 0.0,
-                           fabs((double)a->lots * c->lot));
+            ho_open_trade_begin(&ledger->open, t, close, ho_sign((double)a->lots), 0.0,
+                                fabs((double)a->lots * c->lot));
         }
     }
 }
@@ -173,27 +146,18 @@ static inline HO_HD void ho_step_out_clear(ho_step_out *out)
     out->truncated = 0;
 }
 
-/* How the episode ends with this step, if it does: e->t, steps and equity are the new ones; flags:
- * of bar e->t. */
-static inline HO_HD void ho_env_judge_end(const ho_env_lane *lane, const ho_env *e, int32_t flags,
+/* How the episode ends with this step, if it does. */
+static inline HO_HD void ho_env_judge_end(const ho_env_config *c, const ho_ahead *ahead,
                                           ho_step_out *out)
 {
-    const ho_env_config *c = &lane->config;
     int32_t barrier = 0;
     for (int32_t i = 0; i < HO_CLOSED_MAX; i++) {
         const int32_t reason = out->exit_reason[i];
         barrier |= reason == HO_EXIT_STOP || reason == HO_EXIT_PROFIT || reason == HO_EXIT_TIME;
     }
-    barrier = barrier && c->end_on_barrier;
-    if (e->equity <= c->ruin_fraction * c->initial_capital) {
-        out->end = HO_END_RUIN;
-    } else if (barrier) {
-        out->end = HO_END_BARRIER;
-    } else if (ho_is_last(lane, e->t, flags)) {
-        out->end = HO_END_WINDOW;
-    } else if (!lane->evaluation && e->steps >= lane->length) {
-        out->end = HO_END_LENGTH;
-    }
+    out->end = out->equity <= ahead->ruin     ? HO_END_RUIN
+               : barrier && c->end_on_barrier ? HO_END_BARRIER
+                                              : ahead->end;
     out->terminal = out->end == HO_END_RUIN || (out->end == HO_END_BARRIER && c->barrier_terminal);
     out->truncated = out->end != HO_END_NONE && !out->terminal;
 }
@@ -211,34 +175,37 @@ static inline HO_HD void ho_env_step_open(const ho_env_lane *lane, const double 
                                           ho_ratio ratio[HO_STEP_RATIOS])
 {
     const ho_env_config *c = &lane->config;
-    double before = e->equity;
+    const ho_ahead ahead = offer ? offer->ahead : ho_env_look_ahead(lane, e, ring, q);
+    const double before = e->equity, size = e->size;
     ho_step_out_clear(out);
-    ho_market_step(c, q, offer, &e->account, before, order, e->size, ledger, bookings, out);
-    e->t++;
-    e->steps++;
+    ho_market_step(c, q, &ahead, offer, &e->account, before, order, size, ledger, bookings, out);
+    ho_env_judge_end(c, &ahead, out);
+    if (ahead.diverse) {
+        ho_diversity_take(e, ring, &ahead.place, order->category);
+    }
+    e->t = ahead.t;
+    e->steps = ahead.steps;
     e->equity = out->equity;
+    e->size = ahead.size;
+    if (ahead.anchored) {
+        e->anchor = out->equity;
+    }
 
-    int32_t lots = e->account.lots;
+    const int32_t lots = out->lots;
     ratio[HO_RATIO_RET] = ho_ratio_of(out->equity - before, before);
     ratio[HO_RATIO_LOAD] = ho_ratio_of((double)(lots < 0 ? -lots : lots), (double)c->max_lots);
     ratio[HO_RATIO_ENTROPY] = ho_ratio_of(0.0, 1.0);
     in->dsr = 0.0;
     in->label = out->label;
     in->judged = 0;
-    if (c->reward_base == HO_REWARD_DSR) {
+    if (ahead.dsr) {
         in->dsr = ho_dsr_step(c, e, ho_quotient(out->equity - before, before));
     }
-    if (ho_diversity_on(c)) {
-        ho_diversity_push(c, e, ring, order->category);
-        ratio[HO_RATIO_ENTROPY] =
-            ho_ratio_of(ho_entropy_times_n(e, n_log2_n), (double)ho_category_total(e));
-        in->judged = ho_category_total(e) >= c->diversity_warmup;
+    if (ahead.diverse) {
+        const int32_t categories = ho_category_total(e);
+        ratio[HO_RATIO_ENTROPY] = ho_ratio_of(ho_entropy_times_n(e, n_log2_n), (double)categories);
+        in->judged = categories >= c->diversity_warmup;
     }
-    ho_env_judge_end(lane, e, q->flags, out);
-    if (lane->evaluation && e->steps % lane->length == 0) {
-        e->anchor = e->equity;
-    }
-    ho_env_resize(lane, e, q->sigma_next);
 }
 
 /* The reward of a step from the values of its quotients. curiosity: see ho_env_step. */

@@ -54,8 +54,9 @@ static void walk_free(walk *w)
     test_market_free(w->m);
 }
 
-static ho_offer offer_of(const ho_env_config *c, const ho_env *e, const ho_quote *q)
+static ho_offer offer_of(const ho_env_lane *lane, const ho_env *e, ho_ring ring, const ho_quote *q)
 {
+    const ho_env_config *c = &lane->config;
     ho_offer offer;
     for (int32_t i = 0; i < HO_OFFER_ORDERS; i++) {
         offer.order[i] = ho_offer_order(c, &e->account, q, e->size, e->equity, i);
@@ -64,6 +65,7 @@ static ho_offer offer_of(const ho_env_config *c, const ho_env *e, const ho_quote
     offer.limit[0] = ho_limit_price(c, q->before + q->jump, -1);
     offer.limit[1] = ho_limit_price(c, q->before + q->jump, 1);
     offer.ioc_most = ho_ioc_most(c, q);
+    offer.ahead = ho_env_look_ahead(lane, e, ring, q);
     return offer;
 }
 
@@ -93,12 +95,11 @@ static int compare_steps(const ho_env_config *config, uint64_t seed)
         ho_env_step(lane, m, &whole, (ho_ring){ring[0], 1}, &order, 0.0f, &ledger, &out[0]);
 
         const ho_quote quote = ho_market_quote(m, lane->sigma, parts.t);
-        const ho_offer offer = offer_of(&lane->config, &parts, &quote);
+        const ho_offer offer = offer_of(lane, &parts, (ho_ring){ring[1], 1}, &quote);
         ho_bookings bookings;
         ho_reward_in in;
         ho_ratio ratio[HO_STEP_RATIOS];
         double quotient[HO_STEP_RATIOS];
-        ho_bookings_clear(&bookings);
         ho_env_step_open(lane, m->n_log2_n, &quote, &offer, &parts, (ho_ring){ring[1], 1}, &order,
                          NULL, &bookings, &out[1], &in, ratio);
         for (int32_t i = 0; i < HO_STEP_RATIOS; i++) {
