@@ -97,6 +97,9 @@ static void fill_flags(ho_market_host *h, const uint8_t *split)
         h->bar_flags[t] = flags;
     }
     h->bar_flags[h->T - 1] = HO_BAR_SPLIT_NEXT; /* whether a session ends here is not known */
+    for (int64_t t = h->T - 1; t >= 0; t--) {
+        h->next_split[t] = h->bar_flags[t] & HO_BAR_SPLIT_NEXT ? (int32_t)t : h->next_split[t + 1];
+    }
 }
 
 static void fill_n_log2_n(double *table)
@@ -134,8 +137,9 @@ ho_status ho_market_host_create(const ho_market_data *data, ho_market_host **out
     h->given_sigma = copy(data->sigma, data->T, sizeof(double), &failed);
     h->mean_volume = malloc(T * sizeof(double));
     h->bar_flags = malloc(T);
+    h->next_split = malloc(T * sizeof(int32_t));
     h->n_log2_n = malloc((HO_DIVERSITY_MAX + 1) * sizeof(double));
-    if (failed || !h->mean_volume || !h->bar_flags || !h->n_log2_n) {
+    if (failed || !h->mean_volume || !h->bar_flags || !h->next_split || !h->n_log2_n) {
         ho_market_host_destroy(&h);
         return ho_err_set(err, HO_ENOMEM, "market: out of memory for %lld bars",
                           (long long)data->T);
@@ -175,6 +179,7 @@ void ho_market_host_destroy(ho_market_host **host)
     free(h->given_sigma);
     free(h->mean_volume);
     free(h->bar_flags);
+    free(h->next_split);
     free(h->n_log2_n);
     free(h);
     *host = NULL;
@@ -281,12 +286,11 @@ ho_status ho_market_host_check_window(const ho_market_host *host, const char *wh
         return ho_err_set(err, HO_EINVAL, "%s [%lld, %lld) does not lie in the market's %lld bars",
                           what, (long long)window.begin, (long long)window.end, (long long)host->T);
     }
-    for (int64_t t = window.begin; !splits_allowed && t + 1 < window.end; t++) {
-        if (host->bar_flags[t] & HO_BAR_SPLIT_NEXT) {
-            return ho_err_set(err, HO_EINVAL, "%s [%lld, %lld): the data are split before bar %lld",
-                              what, (long long)window.begin, (long long)window.end,
-                              (long long)(t + 1));
-        }
+    const int64_t after_split = (int64_t)host->next_split[window.begin] + 1;
+    if (!splits_allowed && after_split < window.end) {
+        return ho_err_set(err, HO_EINVAL, "%s [%lld, %lld): the data are split before bar %lld",
+                          what, (long long)window.begin, (long long)window.end,
+                          (long long)after_split);
     }
     return HO_OK;
 }

@@ -39,7 +39,9 @@ typedef struct ho_market_host {
     double *given_sigma; /* [T] or NULL */
     double *mean_volume; /* [T] */
     uint8_t *bar_flags;  /* [T] */
-    double *n_log2_n;    /* [HO_DIVERSITY_MAX + 1] */
+    int32_t
+        *next_split;  /* [T] the first bar from t on that a split follows; the last one at most */
+    double *n_log2_n; /* [HO_DIVERSITY_MAX + 1] */
     int sigma_count;
     ho_sigma_table *sigma; /* [sigma_count] */
 } ho_market_host;
