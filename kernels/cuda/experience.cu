@@ -43,7 +43,7 @@ template <int E, bool HELPED> struct experience_block {
     ho_slot_device slot[E];
     ho_quote quote[HELPED ? 2 : 1][E]; /* of the step under way; of the next one */
     int32_t bar[E];                    /* row of the features of each slot's state; -1: idle */
-    int32_t begun[E];                  /* 1: with this step an episode, whose bars are not there */
+    int32_t begun[E];                  /* step that began its episode, whose bars are not there */
     ho_portfolio_terms terms[E <= 16 ? E : 1];
     ho_offer offer[HELPED ? E : 1];
     open_step open[2][HELPED ? E : 1]; /* of this step, of the last one */
@@ -230,18 +230,18 @@ template <bool HELPED> static __device__ __forceinline__ int following_row(int r
 }
 
 /* The bars of a helping warp's slots, two a warp, on their way: rows of bar + ahead, and the quotes
- * that end with it; only_begun: of those that have just begun an episode. */
+ * that end with it. begun: -1, or only of slots whose episode began with that step. */
 template <typename T>
 static __device__ __forceinline__ void help_fetch(const ho_experience_view &v,
                                                   experience_block<HELPED_SLOTS, true> *block,
                                                   const bar_share &share, const int32_t (&bar)[2],
-                                                  int ahead, T *rows, int quote, bool only_begun)
+                                                  int ahead, T *rows, int quote, int begun)
 {
     const int first = ((int)threadIdx.x - POLICY_THREADS) / 32 * 2;
     uint8_t flags[2] = {0, 0};
 #pragma unroll
     for (int i = 0; i < 2; i++) {
-        if (bar[i] >= 0 && (!only_begun || block->begun[first + i])) {
+        if (bar[i] >= 0 && (begun < 0 || block->begun[first + i] == begun)) {
             bar_fetch(share, v.market, block->env.sigma, bar[i] + ahead, bar[i] + ahead,
                       block->env.end, rows + (first + i) * STATE_PITCH,
                       &block->quote[quote][first + i], &flags[i]);
@@ -251,7 +251,7 @@ static __device__ __forceinline__ void help_fetch(const ho_experience_view &v,
     copies_wait<0>();
 #pragma unroll
     for (int i = 0; i < 2; i++) {
-        if (bar[i] >= 0 && (!only_begun || block->begun[first + i])) {
+        if (bar[i] >= 0 && (begun < 0 || block->begun[first + i] == begun)) {
             bar_complete(&block->quote[quote][first + i], bar[i] + ahead, flags[i]);
         }
     }
@@ -266,8 +266,10 @@ help(const ho_experience_view &v, const policy_plan &plan, uint8_t *shared,
      experience_block<HELPED_SLOTS, true> *block, int slots, uint32_t *rings)
 {
     const int thread = (int)threadIdx.x - POLICY_THREADS, e = thread / 16, i = thread % 16;
-    /* few slots leave warps idle, which work out the rest of their offers */
-    const int rest = slots <= HELPED_SLOTS / 2 ? e ^ (HELPED_SLOTS / 2) : e;
+    /* few slots leave warps idle, which work out the rest of their offers, but not at the start of
+     * an episode, whose quote the slot's own warp fetches */
+    const bool few = slots <= HELPED_SLOTS / 2, spare = few && e >= HELPED_SLOTS / 2;
+    const int rest = spare ? e - HELPED_SLOTS / 2 : e;
     const ho_ring ring = {rings + rest, v.episodes};
     const bar_share share = bar_share_of<T>(v.market, v.features);
     for (int step = 0, row = 0; step <= v.steps; step++, row = following_row<true>(row)) {
@@ -275,17 +277,16 @@ help(const ho_experience_view &v, const policy_plan &plan, uint8_t *shared,
         step_sync<true>(); /* states, accounts, quotes */
         const int32_t bar[2] = {block->bar[e & ~1], block->bar[e | 1]};
         if (step < v.steps) {
-            if (block->begun[e & ~1] || block->begun[e | 1]) {
+            if (block->begun[e & ~1] == step || block->begun[e | 1] == step) {
                 help_fetch<T>(v, block, share, bar, 1, (T *)(shared + policy_state(plan, next)),
-                              now, true);
+                              now, step);
                 __syncwarp();
-                block->begun[e] = 0;
             }
             if (block->bar[e] >= 0) {
                 offer_orders(&block->env.config, &block->slot[e].env, &block->quote[now][e], i, 16,
                              &block->offer[e]);
             }
-            if (i < 4 && block->bar[rest] >= 0) {
+            if (i < 4 && block->bar[rest] >= 0 && (!few || spare == (block->begun[rest] != step))) {
                 offer_rest(&block->env, &block->slot[rest].env, ring, &block->quote[now][rest], i,
                            &block->offer[rest]);
             }
@@ -300,7 +301,7 @@ help(const ho_experience_view &v, const policy_plan &plan, uint8_t *shared,
         if (step < v.steps) {
             help_fetch<T>(v, block, share, bar, 2,
                           (T *)(shared + policy_state(plan, following_row<true>(next))), now ^ 1,
-                          false);
+                          -1);
         }
     }
 }
@@ -380,7 +381,7 @@ static __global__ void __launch_bounds__(HELPED ? HELPED_THREADS : POLICY_THREAD
     int active_steps = 0;
     if (sub == 0) {
         block->bar[e] = -1;
-        block->begun[e] = 0;
+        block->begun[e] = -1;
         if (S >= RATIOS) {
             ho_portfolio_begin(&block->env, terms);
         }
@@ -401,7 +402,7 @@ static __global__ void __launch_bounds__(HELPED ? HELPED_THREADS : POLICY_THREAD
             forget_held(s);
         }
         block->bar[e] = s->env.t;
-        block->begun[e] = 1;
+        block->begun[e] = 0;
     }
     __syncwarp();
     group_state<T, S>(v, &block->env, s, terms, score, rows, exists, formula, before);
@@ -527,7 +528,7 @@ static __global__ void __launch_bounds__(HELPED ? HELPED_THREADS : POLICY_THREAD
             const bool begun = ended && block->bar[e] >= 0;
             group_state<T, S>(v, &block->env, s, terms, score, next_row, begun, formula, before);
             if (begun && sub == 0) {
-                block->begun[e] = 1;
+                block->begun[e] = step + 1;
             }
         }
     }
