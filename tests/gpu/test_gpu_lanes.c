@@ -118,6 +118,43 @@ static void many_repeats_have_one_hash(void **state)
     world_free(&w);
 }
 
+/* Few episodes a block have warps that work out offers, fetch bars and finish records beside the
+ * network: of a slot's own block, of blocks of up to four, of more. Episodes begin in between. */
+static void helping_warps_change_no_bits(void **state)
+{
+    (void)state;
+    ho_epoch_stat stat;
+    static const int episodes[] = {5, 400, 1100};
+    world *w = open_world(1, 0);
+    for (int i = 0; i < gpu_size(3, 1); i++) {
+        ho_cohort_key key = reference_key(w);
+        key.hidden1 = key.hidden2 = 256;
+        key.head = 128;
+        key.updates = 1;
+        key.batch = 32;
+        key.episodes = gpu_size(episodes[i], 12);
+        key.episode_length = 7;
+        uint64_t hash[2];
+        for (int helpers = 0; helpers < 2; helpers++) {
+            ho_lane_config lane = lane_of(w, &key, 11);
+            lane.env.end_on_barrier = 1; /* so that episodes begin at any step */
+            lane.env.stop_loss = 5.0;
+            ho_cohort *c = world_cohort(w, &key, 1);
+            ho_experience_view *view = &((cuda_cohort *)(void *)c)->experience;
+            view->helpers = helpers;
+            assert_int_equal(ho_experience_prepare(view, NULL), HO_OK);
+            world_start(c, 0, &lane);
+            world_run(c, gpu_size(6, 3), &stat);
+            hash[helpers] = world_hash(c, 0);
+            ho_cohort_destroy(&c);
+        }
+        if (hash[0] != hash[1]) {
+            fail_msg("%d episodes: helpers change bits", key.episodes);
+        }
+    }
+    world_free(&w);
+}
+
 /* HYPEROPT_CUDA_GRAPH=0, as profilers want it: the same launches in the same order. */
 static void an_epoch_without_its_graph_has_the_same_bits(void **state)
 {
@@ -482,6 +519,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_lane_has_one_hash),
         cmocka_unit_test(many_repeats_have_one_hash),
+        cmocka_unit_test(helping_warps_change_no_bits),
         cmocka_unit_test(an_epoch_without_its_graph_has_the_same_bits),
         cmocka_unit_test(resuming_in_another_slot_is_bit_identical),
         cmocka_unit_test(lane_7_of_64_driven_to_nan_leaves_63_equal),
