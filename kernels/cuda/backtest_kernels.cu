@@ -27,7 +27,6 @@ enum {
 };
 
 typedef struct backtest_block {
-    pass_plan plan[PASSES_BLOCK];
     pass_state state[PASSES_BLOCK];
     pass_note note[2][PASSES_BLOCK];          /* of this bar, of the last one */
     ho_quote quote[2][PASSES_BLOCK];          /* of this step, of the next one */
@@ -35,7 +34,8 @@ typedef struct backtest_block {
     ho_portfolio_terms terms[PASSES_BLOCK];
     /* a policy that may be sampled: its weights; C51's, which need the room, are not */
     float draw[PASSES_BLOCK][SCORE_PITCH];
-    /* where there is room; else steps go without offers, and the tables are read where they are */
+    /* where there is room; else steps go without offers, and the rest is read where it is */
+    pass_plan plan[PASSES_BLOCK];
     ho_offer offer[PASSES_BLOCK];          /* of this step */
     double n_log2_n[HO_DIVERSITY_MAX + 1]; /* the market's */
     uint32_t ring[PASSES_BLOCK][HO_RING_WORDS_MAX];
@@ -223,12 +223,19 @@ static __device__ __forceinline__ void books_complete(void)
     barrier_of_roles<PASS_THREADS, 2>();
 }
 
+/* The plans of a block's passes. */
+static __device__ __forceinline__ const pass_plan *
+plans_of(const backtest_view &v, const backtest_block *block, const pass_block &group, bool roomy)
+{
+    return roomy ? block->plan : v.plan + group.first;
+}
+
 /* The bars after the next one on their way, by the offers' warps while the steps are made: a pass's
  * row of bar t + 2, and the quote that ends with it. */
 template <typename T>
 static __device__ __forceinline__ void fetch_bars(const backtest_view &v, const bar_share &share,
-                                                  backtest_block *block, int count,
-                                                  const int32_t *bar, T *rows, int next)
+                                                  backtest_block *block, const pass_plan *plans,
+                                                  int count, const int32_t *bar, T *rows, int next)
 {
     const int warp = (int)threadIdx.x / 32 - OFFER_WARP;
     uint8_t flags[PASSES_BLOCK / 2] = {0};
@@ -236,7 +243,7 @@ static __device__ __forceinline__ void fetch_bars(const backtest_view &v, const 
     for (int i = 0; i < PASSES_BLOCK / 2; i++) {
         const int pass = warp + 2 * i;
         if (pass < count) {
-            const ho_env_lane *lane = &block->plan[pass].lane;
+            const ho_env_lane *lane = &plans[pass].lane;
             bar_fetch(share, v.market, lane->sigma, bar[i], bar[i], lane->end,
                       rows + pass * STATE_PITCH, &block->quote[next][pass], &flags[i]);
         }
@@ -258,6 +265,7 @@ template <typename T>
 static __device__ void make_offers(const backtest_view &v, const policy_plan &plan, uint8_t *shared,
                                    backtest_block *block, const pass_block &group, bool roomy)
 {
+    const pass_plan *plans = plans_of(v, block, group, roomy);
     const int count = group.count;
     const bar_share share = bar_share_of<T>(v.market, v.features);
     const int lanes = count <= 4 ? 16 : 8, warp = (int)threadIdx.x / 32 - OFFER_WARP;
@@ -276,7 +284,7 @@ static __device__ void make_offers(const backtest_view &v, const policy_plan &pl
             offer_orders(&c, &s->env, &block->quote[now][w], first, lanes, &block->offer[w]);
         }
         orders_known();
-        fetch_bars<T>(v, share, block, count, bar,
+        fetch_bars<T>(v, share, block, plans, count, bar,
                       (T *)(shared + policy_state(plan, next_row(next_row(row)))), now ^ 1);
     }
     books_complete();
@@ -284,10 +292,11 @@ static __device__ void make_offers(const backtest_view &v, const policy_plan &pl
 
 /* The third, 4 threads a pass: the rest of the offers, then the bars' books, a bar behind the
  * steps. */
-static __device__ void keep_bars(backtest_block *block, int count, bool roomy)
+static __device__ void keep_bars(backtest_block *block, const pass_plan *plans, int count,
+                                 bool roomy)
 {
     const int w = (int)threadIdx.x % 32 / 4, i = (int)threadIdx.x % 4;
-    const pass_plan *p = &block->plan[w < count ? w : 0];
+    const pass_plan *p = &plans[w < count ? w : 0];
     pass_state *s = &block->state[w < count ? w : 0];
     const ho_ring ring = {block->ring[w < count ? w : 0], 1};
     int32_t booked = -1;
@@ -312,14 +321,14 @@ static __device__ void keep_bars(backtest_block *block, int count, bool roomy)
 }
 
 /* The fourth: ledgers and trades, a bar behind the steps. */
-static __device__ void keep_trades(backtest_block *block, int count)
+static __device__ void keep_trades(backtest_block *block, const pass_plan *plans, int count)
 {
     const int w = threadIdx.x % 4 == 0 ? (int)threadIdx.x % 32 / 4 : PASSES_BLOCK;
     int32_t booked = -1;
     for (int now = 0;; now ^= 1) {
         const bool live = bar_begins(block, now);
         if (w < count && block->note[now ^ 1][w].bar > booked) {
-            pass_book_trades(&block->state[w], &block->plan[w], &block->note[now ^ 1][w]);
+            pass_book_trades(&block->state[w], &plans[w], &block->note[now ^ 1][w]);
             booked = block->note[now ^ 1][w].bar;
         }
         if (!live) {
@@ -339,20 +348,22 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
     backtest_block *block = (backtest_block *)(shared + plan.extra);
     const uint8_t *packed = v.packed + (size_t)group.slots[0] * v.policy.bytes;
     const int warp = (int)threadIdx.x / 32;
+    const bool roomy = HELD || v.roomy;
+    const pass_plan *plans = plans_of(v, block, group, roomy);
     if (warp >= POLICY_WARPS) {
         registers_for_helpers<HELD>();
         if (warp == TRADES_WARP) {
-            keep_trades(block, group.count);
+            keep_trades(block, plans, group.count);
         } else if (warp == BARS_WARP) {
-            keep_bars(block, group.count, HELD || v.roomy);
+            keep_bars(block, plans, group.count, roomy);
         } else {
-            make_offers<T>(v, plan, shared, block, group, HELD || v.roomy);
+            make_offers<T>(v, plan, shared, block, group, roomy);
         }
         return;
     }
     registers_for_network<HELD>();
     const bool exists = warp < group.count, owner = exists && threadIdx.x % 32 == 0;
-    pass_plan *p = &block->plan[warp];
+    const pass_plan *p = &plans[warp];
     pass_state *s = &block->state[warp];
     float *score = (float *)(shared + plan.score) + warp * SCORE_PITCH;
     T *const rows = (T *)(shared + plan.state) + warp * STATE_PITCH;
@@ -362,11 +373,10 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
     for (int i = (int)threadIdx.x; i < STATE_ROWS * row_elements; i += POLICY_THREADS) {
         put_column((T *)(shared + plan.state) + i, 0.0f);
     }
-    for (int i = (int)threadIdx.x; i < group.count * (int)(sizeof(pass_plan) / 8);
+    for (int i = (int)threadIdx.x; roomy && i < group.count * (int)(sizeof(pass_plan) / 8);
          i += POLICY_THREADS) {
         ((int64_t *)block->plan)[i] = ((const int64_t *)(v.plan + group.first))[i];
     }
-    const bool roomy = HELD || v.roomy;
     for (int i = (int)threadIdx.x; roomy && i <= HO_DIVERSITY_MAX; i += POLICY_THREADS) {
         block->n_log2_n[i] = v.market.n_log2_n[i];
     }
@@ -520,7 +530,7 @@ static network_kernel kernel_of(int bf16, int held, int ensemble)
 static int extra_of(const ho_policy_net *policy, bool roomy)
 {
     const size_t least =
-        policy->atoms > 1 ? offsetof(backtest_block, draw) : offsetof(backtest_block, offer);
+        policy->atoms > 1 ? offsetof(backtest_block, draw) : offsetof(backtest_block, plan);
     return (int)(roomy ? sizeof(backtest_block) : least);
 }
 
