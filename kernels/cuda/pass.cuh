@@ -101,7 +101,9 @@ static __device__ __forceinline__ void pass_advance(pass_state *s, const pass_pl
     ho_step_out out;
     ho_reward_in reward; /* nobody asks for it */
     ho_ratio ratio[HO_STEP_RATIOS];
-    const int32_t lots = s->env.account.lots;
+    const int32_t lots = s->env.account.lots, bar = q->bar;
+    const int32_t session_ends = (q->flags & HO_BAR_SESSION_END) != 0;
+    const int64_t steps = s->steps + 1;
     const ho_ring ring = {ring_words, 1};
     s->before = s->env.equity;
     ho_env_step_open(&p->lane, n_log2_n, q, offer, &s->env, ring, order, NULL, &note->bookings,
@@ -110,13 +112,13 @@ static __device__ __forceinline__ void pass_advance(pass_state *s, const pass_pl
     note->changed = out.lots != lots;
     note->ambiguous = out.ambiguous;
     note->action = action;
-    note->bar = q->bar;
-    note->session_ends = out.end != HO_END_NONE || (q->flags & HO_BAR_SESSION_END) != 0;
+    note->bar = bar;
+    note->session_ends = session_ends || out.end != HO_END_NONE;
     s->done = out.end != HO_END_NONE;
     if (out.end != HO_END_NONE) {
         pass_close(s, p, q, &out, &note->bookings);
     }
-    s->steps++;
+    s->steps = steps;
     note->equity = out.equity;
 }
 

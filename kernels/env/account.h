@@ -93,8 +93,8 @@ static inline HO_HD void ho_ledger_fill(ho_ledger *ledger, const ho_env_config *
     ledger->fees += f.fee;
     ledger->traded += traded;
     if (closed > 0) {
-        double pnl =
-            (f.price - f.entry_before) * (double)closed * c->lot * (double)old_side * c->multiplier;
+        double pnl = (f.price - f.entry_before) * (double)closed * c->lot *
+                     ho_side_factor(old_side) * c->multiplier;
         ledger->realised += pnl;
         open.pnl += pnl;
         open.fees += close_fee;
@@ -158,7 +158,7 @@ static inline HO_HD void ho_apply(ho_desk *d, int32_t lots, double price, int32_
     int32_t opened = now != 0 && (old == 0 || ho_sign((double)now) != old_side);
     int32_t closed_trade = old != 0 && (now == 0 || opened);
 
-    a->cash -= (double)lots * c->lot * price * c->multiplier + fee;
+    a->cash -= ho_side_factor(lots_side) * (double)lots_abs * c->lot * price * c->multiplier + fee;
     if (closed_trade) {
         ho_step_out_exit(d->out, reason);
     }

@@ -19,16 +19,16 @@ static inline HO_HD double ho_barrier_share(const ho_env_config *c, double width
 static inline HO_HD void ho_set_barriers(const ho_env_config *c, ho_account *a, int32_t bar,
                                          double sigma)
 {
-    const int32_t s = a->lots > 0 ? 1 : -1, timed = c->max_holding > 0;
-    const double e = a->entry;
+    const int32_t side = a->lots > 0 ? 1 : -1, timed = c->max_holding > 0;
+    const double e = a->entry, s = ho_side_factor(side);
     const double up = ho_barrier_share(c, c->profit_target, sigma);
     const double down = ho_barrier_share(c, c->stop_loss, sigma);
     const int32_t targeted = e > 0.0 && up > 0.0, stopped = e > 0.0 && down > 0.0;
     if (targeted) {
-        a->target = ho_tick_against(e * (1.0 + (double)s * up), s, c->tick_size);
+        a->target = ho_tick_against(e * (1.0 + s * up), side, c->tick_size);
     }
     if (stopped) {
-        a->stop = ho_tick_against(e * (1.0 - (double)s * down), -s, c->tick_size);
+        a->stop = ho_tick_against(e * (1.0 - s * down), -side, c->tick_size);
     }
     a->opened = bar;
     a->expiry = timed ? bar + c->max_holding : a->expiry;

@@ -127,11 +127,14 @@ static inline HO_HD void ho_fill_exit(ho_desk *d, const ho_quote *q, const ho_ah
 {
     const ho_env_config *c = d->c;
     ho_account *a = d->a;
-    const int32_t trades = ahead->trades, held = a->lots != 0;
+    if (a->lots == 0) {
+        return;
+    }
+    const int32_t trades = ahead->trades;
     const int32_t stopped = trades && ho_stop_touched(a, q->low, q->high);
     const int32_t passed = trades && !added && ho_target_passed(a, q->low, q->high);
-    const int32_t expired = trades && held && (a->has & HO_HAS_EXPIRY) && d->bar >= a->expiry;
-    if (!stopped && !passed && !expired && !(held && ahead->flattens)) {
+    const int32_t expired = trades && (a->has & HO_HAS_EXPIRY) && d->bar >= a->expiry;
+    if (!stopped && !passed && !expired && !ahead->flattens) {
         return;
     }
     const int32_t profit = passed && !stopped, lots = -a->lots, side = lots > 0 ? 1 : -1;
@@ -184,7 +187,8 @@ static inline HO_HD void ho_market_step(const ho_env_config *c, const ho_quote *
     ho_fill_exit(&d, q, ahead, added, offer ? &offer->stop : NULL);
 
     const double value = (double)a->lots * c->lot * q->close * c->multiplier;
-    const double funding = a->lots != 0 && q->funding != 0.0 ? value * q->funding : 0.0;
+    const double payment = value * q->funding;
+    const double funding = a->lots != 0 && q->funding != 0.0 ? payment : 0.0;
     a->cash -= funding;
     out->equity = a->cash + value;
     out->lots = a->lots;

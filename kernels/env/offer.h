@@ -100,7 +100,8 @@ static inline HO_HD double ho_order_reference(const ho_env_config *c, const ho_q
 static inline HO_HD ho_liquidity ho_quote_liquidity(const ho_env_config *c, const ho_quote *q)
 {
     ho_liquidity l;
-    l.impact_scale = c->has_volume ? c->impact_coef * q->sigma : 0.0;
+    const double scale = c->impact_coef * q->sigma; /* loads that wait for nothing */
+    l.impact_scale = c->has_volume ? scale : 0.0;
     l.mean_volume = q->mean_volume;
     return l;
 }
