@@ -3,7 +3,7 @@
  * one line a figure, with the share of the physical limit; the same as JSON in bench_gpu.json.
  * usage: bench_gpu [OUT.json [K [PART]]]
  *   K     that many lanes only (0: 1, 32 and 128); 32: the other forms of DQN, too
- *   PART  lanes, fp8, backtest, ppo, forms or epoch only
+ *   PART  lanes, learn (of lanes), fp8, backtest, ppo, forms or epoch only
  *
  * Workload: 60 -> 256 -> 256 -> {128 -> 1, 128 -> 45}, bf16, 1,000,000 bars of 51 features, market
  * orders, diversity on. collect: 128 episodes x 500 steps a lane. learn: 341 updates of batch 1024.
@@ -157,16 +157,24 @@ static ho_lane_config reference_lane(uint64_t trial, int soft_target)
     return lane;
 }
 
-static cuda_cohort *make_cohort(ho_backend *b, ho_market *m, const ho_cohort_key *key, int lanes,
-                                int soft_target)
+/* weights: all lanes begin with them; NULL: each with its own, which take tens of milliseconds. */
+static cuda_cohort *make_cohort_with(ho_backend *b, ho_market *m, const ho_cohort_key *key,
+                                     int lanes, int soft_target, const float *weights)
 {
     ho_cohort *c;
     check(ho_cohort_create(b, m, key, lanes, &c, &err), "cohort");
     for (int k = 0; k < lanes; k++) {
-        const ho_lane_config lane = reference_lane((uint64_t)k, soft_target);
+        ho_lane_config lane = reference_lane((uint64_t)k, soft_target);
+        lane.weights = weights;
         check(ho_lane_start(c, k, &lane, &err), "lane");
     }
     return (cuda_cohort *)c;
+}
+
+static cuda_cohort *make_cohort(ho_backend *b, ho_market *m, const ho_cohort_key *key, int lanes,
+                                int soft_target)
+{
+    return make_cohort_with(b, m, key, lanes, soft_target, NULL);
 }
 
 static void destroy_cohort(cuda_cohort *c)
@@ -340,13 +348,20 @@ static void bench_td(cuda_cohort *c, int lanes)
     c->learn.new_list = NULL;
 }
 
-static void bench_lanes(ho_backend *b, ho_backend *portable, ho_market *m, ho_market *pm, int lanes)
+/* learn_only: no acting, no portable path, and the lanes begin alike */
+static void bench_lanes(ho_backend *b, ho_backend *portable, ho_market *m, ho_market *pm, int lanes,
+                        int learn_only)
 {
     const double steps = 64000.0 * lanes;
     ho_epoch_stat *stat = (ho_epoch_stat *)calloc((size_t)lanes, sizeof *stat);
     const ho_cohort_key key = reference_key(128, 500, UPDATES);
+    float *weights = NULL;
+    if (learn_only) {
+        const ho_lane_config lane = reference_lane(0, 0);
+        check(ho_lane_prepare(&key, &lane, &weights, &err), "weights");
+    }
     for (int soft = 0; soft < 2; soft++) {
-        cuda_cohort *c = make_cohort(b, m, &key, lanes, soft);
+        cuda_cohort *c = make_cohort_with(b, m, &key, lanes, soft, weights);
         check(ho_cohort_run_epoch(&c->base, stat, &err), "epoch");
         for (int k = 0; k < lanes; k++) {
             if (stat[k].state != HO_LANE_ACTIVE || stat[k].updates != UPDATES) {
@@ -355,7 +370,7 @@ static void bench_lanes(ho_backend *b, ho_backend *portable, ho_market *m, ho_ma
                 exit(1);
             }
         }
-        if (soft) {
+        if (soft && !learn_only) {
             const timing all = time_graph(c, enqueue_collect, 5);
             report("collect", lanes, all, steps / all.median * 1e-3, "M exp/s",
                    steps / (all.median * 1e-3) * EXPERIENCE_FLOP / BF16_RATE);
@@ -382,6 +397,11 @@ static void bench_lanes(ho_backend *b, ho_backend *portable, ho_market *m, ho_ma
             report("  gate, Adam, target", lanes, t, t.median * 1e3 / PHASE_REPEATS, "us", 0);
         }
         destroy_cohort(c);
+    }
+    free(weights);
+    if (learn_only) {
+        free(stat);
+        return;
     }
     cuda_cohort *p = make_cohort(portable, pm, &key, lanes, 1);
     check(ho_cohort_run_epoch(&p->base, stat, &err), "epoch");
@@ -663,8 +683,8 @@ int main(int argc, char **argv)
         if (only && only != lanes[i]) {
             continue;
         }
-        if (wanted(part, "lanes")) {
-            bench_lanes(b, portable, m, pm, lanes[i]);
+        if (wanted(part, "lanes") || wanted(part, "learn")) {
+            bench_lanes(b, portable, m, pm, lanes[i], part && strcmp(part, "learn") == 0);
         }
         if (wanted(part, "fp8")) {
             bench_fp8(b, m, lanes[i]);
