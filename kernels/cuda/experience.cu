@@ -142,20 +142,7 @@ group_portfolio(const ho_experience_view &v, const ho_env_lane *env, const ho_sl
         ho_portfolio_update(env, v.market.n_log2_n, &s->env, close, sigma, terms);
     }
     if (!APART && wanted && sub == 0) {
-        ho_portfolio_terms own;
-        ho_portfolio_begin(env, &own);
-        ho_portfolio_update(env, v.market.n_log2_n, &s->env, close, sigma, &own);
-        if (form == HO_STATE_SEED54) {
-#pragma unroll
-            for (int c = 0; c < HO_SEED54_FEATURES; c++) {
-                ratio[c] = ho_portfolio_ratio(&own, ho_portfolio_formula(HO_STATE_SEED54, c), c);
-            }
-        } else {
-#pragma unroll
-            for (int c = 0; c < HO_PORTFOLIO_FEATURES; c++) {
-                ratio[c] = ho_portfolio_ratio(&own, ho_portfolio_formula(HO_STATE_FULL, c), c);
-            }
-        }
+        ho_env_portfolio_ratios(env, v.market.n_log2_n, &s->env, close, sigma, ratio);
     }
     __syncwarp();
 #pragma unroll

@@ -199,18 +199,45 @@ static inline HO_HD ho_ratio ho_portfolio_ratio(const ho_portfolio_terms *t, uin
     return ho_ratio_of(there ? (x - from) * scale : 0.0, there ? (y - less) * unit : 1.0);
 }
 
+/* Unrolled, so that the formulas are constants and the terms stay in registers. */
+#ifdef __CUDACC__
+#define HO_UNROLL_COLUMNS _Pragma("unroll")
+#else
+#define HO_UNROLL_COLUMNS _Pragma("GCC unroll 9")
+#endif
+
+/* All quotients by one thread: ratio [9] or [3]. */
+static inline HO_HD void ho_env_portfolio_ratios(const ho_env_lane *lane, const double *n_log2_n,
+                                                 const ho_env *e, double close, double sigma,
+                                                 ho_ratio *ratio)
+{
+    ho_portfolio_terms t;
+    ho_portfolio_begin(lane, &t);
+    ho_portfolio_update(lane, n_log2_n, e, close, sigma, &t);
+    if (lane->config.state_form == HO_STATE_SEED54) {
+        HO_UNROLL_COLUMNS
+        for (int32_t i = 0; i < HO_SEED54_FEATURES; i++) {
+            ratio[i] = ho_portfolio_ratio(&t, ho_portfolio_formula(HO_STATE_SEED54, i), i);
+        }
+    } else {
+        HO_UNROLL_COLUMNS
+        for (int32_t i = 0; i < HO_PORTFOLIO_FEATURES; i++) {
+            ratio[i] = ho_portfolio_ratio(&t, ho_portfolio_formula(HO_STATE_FULL, i), i);
+        }
+    }
+}
+
 /* The columns' values: p [9] or [3], ho_portfolio_width(state_form). */
 static inline HO_HD void ho_env_portfolio(const ho_env_lane *lane, const ho_market_view *m,
                                           const ho_env *e, float *p)
 {
     const int32_t form = lane->config.state_form, width = ho_portfolio_width(form);
-    ho_portfolio_terms t;
-    ho_portfolio_begin(lane, &t);
-    ho_portfolio_update(lane, m->n_log2_n, e, m->bars[(int64_t)e->t * HO_BAR_COLUMNS + HO_CLOSE],
-                        lane->sigma[e->t], &t);
+    ho_ratio ratio[HO_PORTFOLIO_FEATURES];
+    ho_env_portfolio_ratios(lane, m->n_log2_n, e,
+                            m->bars[(int64_t)e->t * HO_BAR_COLUMNS + HO_CLOSE], lane->sigma[e->t],
+                            ratio);
     for (int32_t i = 0; i < width; i++) {
-        const ho_ratio r = ho_portfolio_ratio(&t, ho_portfolio_formula(form, i), i);
-        p[i] = ho_ratio_value(&r, ho_portfolio_limit(form, i));
+        p[i] = ho_ratio_value(&ratio[i], ho_portfolio_limit(form, i));
     }
 }
 
