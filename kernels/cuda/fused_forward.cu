@@ -379,8 +379,6 @@ static __global__ void CLUSTER_OF_THREE __launch_bounds__(SPLIT_THREADS, 1)
     cluster_arrive();
     cluster_wait();
     if (id >= SPLIT_CONSUMERS) {
-        /* The producer warp must not hold up the exchange: it arrives now and waits at the end. */
-        cluster_arrive();
         const uint8_t *online = v.fused_weights + (size_t)k * 2 * HO_FUSED_WEIGHT_BYTES;
         const uint8_t *backward = v.fused_backward + (size_t)k * HO_FUSED_BACKWARD_BYTES;
         const int stages = FUSED_FORWARD_STAGES + (role == 0 ? FUSED_BACKWARD_STAGES : 0);
@@ -397,6 +395,12 @@ static __global__ void CLUSTER_OF_THREE __launch_bounds__(SPLIT_THREADS, 1)
                 bulk_load(shared_at + slot * FUSED_STAGE, from, bytes, full + 8 * slot);
             }
             __syncwarp();
+            /* The producer must not hold up the exchange: it arrives when all that leads to it is
+             * on its way, and waits at the end. Not before: under compute-sanitizer arriving lasts
+             * until everybody has. */
+            if (s == FUSED_FORWARD_STAGES - 1) {
+                cluster_arrive();
+            }
             if (++slot == SPLIT_SLOTS) {
                 slot = 0;
                 phase ^= 1;

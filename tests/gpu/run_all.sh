@@ -2,7 +2,7 @@
 # Everything that needs a GPU: the tests of label gpu, compute-sanitizer on short runs, the benches.
 # usage: tests/gpu/run_all.sh BUILD_DIR [OUT_DIR]      exit status: how many steps failed
 #   STEP_LIMIT=S    seconds after which a step is cut off and counts as failed (default 1800)
-#   FAST=1          what fits a few minutes: fewer trials, no tools on the fused kernels
+#   FAST=1          what fits a few minutes: fewer trials, no racecheck on the fused kernels
 # A machine without a GPU skips the tests (77) and says so.
 set -u
 fast=${FAST:-0}
@@ -53,28 +53,27 @@ unset HYPEROPT_CUDA_POISON
 # agents that have to learn something: minutes
 [ "$fast" != 0 ] || HYPEROPT_TEST_BACKEND=cuda step gpu_test_learning "$bin/test_learning"
 
-# sanitize_fused NAME TOOL OPTIONS...: a few updates of the fused kernels under a tool. They spin on
-# shared-memory barriers and take the tools long: SANITIZER_LIMIT seconds (default 600), and a run
-# that is cut off is no failure, only said.
-sanitize_fused() {
-    local log=$out/sanitizer_$1.log name=$1 tool=$2 rc
-    shift 2
-    timeout -k 5 "${SANITIZER_LIMIT:-600}" compute-sanitizer --tool "$tool" "$@" --error-exitcode 99 \
+# racecheck_fused KERNEL: racecheck on a few updates of a fused kernel. It takes long:
+# SANITIZER_LIMIT seconds (default 600), and a run that is cut off is no failure, only said.
+racecheck_fused() {
+    local log=$out/sanitizer_racecheck_$1.log rc
+    timeout -k 5 "${SANITIZER_LIMIT:-600}" compute-sanitizer --tool racecheck \
+        --kernel-name "kns=$1" --error-exitcode 99 \
         "$bin/test_gpu_lanes" 'the_fused*' >"$log" 2>&1
     rc=$?
     if [ "$rc" -eq 124 ]; then
-        echo "sanitizer_$name: cut off after ${SANITIZER_LIMIT:-600} s," \
+        echo "sanitizer_racecheck_$1: cut off after ${SANITIZER_LIMIT:-600} s," \
             "$(grep -c '========= .*rror' "$log") reports so far"
     elif [ "$rc" -ne 0 ]; then
-        echo "sanitizer_$name: FAILED ($rc), see $log"
+        echo "sanitizer_racecheck_$1: FAILED ($rc), see $log"
         failed=$((failed + 1))
     else
-        echo "sanitizer_$name: ok"
+        echo "sanitizer_racecheck_$1: ok"
     fi
 }
 
 # 2. compute-sanitizer: the market, every kernel of the portable path, every form of agent by itself,
-# then the fused kernels, one at a time. initcheck has to see what every kernel writes, so it has no filter.
+# the fused kernels. initcheck has to see what every kernel writes, so it has no filter.
 if command -v compute-sanitizer >/dev/null; then
     mapfile -t short_runs < <("$bin/test_gpu_form_lanes" --short-runs)
     HYPEROPT_TEST_BACKEND=cuda step sanitizer_memcheck_fills \
@@ -90,16 +89,16 @@ if command -v compute-sanitizer >/dev/null; then
             "$bin/test_gpu_ppo" 'a_short_run*'
         step "sanitizer_${tool}_fp8" compute-sanitizer --tool "$tool" --error-exitcode 99 \
             "$bin/test_gpu_fp8" 'a_short_run*'
-        [ "$fast" = 0 ] || continue
-        if [ "$tool" = initcheck ]; then
-            sanitize_fused initcheck_fused initcheck
-            continue
-        fi
+        [ "$tool" = racecheck ] ||
+            step "sanitizer_${tool}_fused" compute-sanitizer --tool "$tool" --error-exitcode 99 \
+                "$bin/test_gpu_lanes" 'the_fused*'
+    done
+    if [ "$fast" = 0 ]; then
         for kernel in forward_backward_split forward_backward_stream fused_gradient few_gate few_adam \
             new_td; do
-            sanitize_fused "${tool}_$kernel" "$tool" --kernel-name "kns=$kernel"
+            racecheck_fused "$kernel"
         done
-    done
+    fi
 else
     echo "compute-sanitizer: not found"
 fi
