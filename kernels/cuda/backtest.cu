@@ -299,6 +299,11 @@ static ho_status upload(backtest_run *run)
     ho_status rc = put(run, s->plan, run->plan, (size_t)run->n * sizeof *run->plan);
     rc =
         rc == HO_OK ? put(run, s->block, run->block, (size_t)run->blocks * sizeof *run->block) : rc;
+    /* all of them are copied back, also those that no session filled */
+    rc = rc == HO_OK ? ho_cuda_status(cudaMemsetAsync(run->plan[0].session_return, 0,
+                                                      s->session_bytes, run->stream),
+                                      "clear session returns")
+                     : rc;
     for (int i = 0; i < run->n && rc == HO_OK; i++) {
         const ho_backtest_request *r = &run->requests[run->order[i]];
         const size_t steps = (size_t)(r->window.end - r->window.begin - 1);
