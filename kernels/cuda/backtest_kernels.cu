@@ -202,11 +202,16 @@ static __device__ __forceinline__ int next_row(int row)
     return row + 1 == STATE_ROWS ? 0 : row + 1;
 }
 
-/* The head of a bar: states, accounts, quotes and notes are there. Does any pass go on? */
+/* The head of a bar: states, accounts, quotes and notes are there. Does any pass go on? One barrier
+ * gives the order; racecheck sees it behind a second one (docs/gpu.md). */
+template <bool HELD>
 static __device__ __forceinline__ bool bar_begins(const backtest_block *block, int now)
 {
     __syncwarp();
     barrier_of_roles<PASS_THREADS, 2>();
+    if (!HELD) {
+        barrier_of_roles<PASS_THREADS, 4>();
+    }
     return *(const uint64_t *)block->live[now] != 0; /* is any? */
 }
 
@@ -261,7 +266,7 @@ static __device__ __forceinline__ void fetch_bars(const backtest_view &v, const 
 
 /* The first two helping warps: what each order of the coming step would meet, `lanes` threads a
  * pass; then bars are fetched. */
-template <typename T>
+template <typename T, bool HELD>
 static __device__ void make_offers(const backtest_view &v, const policy_plan &plan, uint8_t *shared,
                                    backtest_block *block, const pass_block &group, bool roomy)
 {
@@ -273,7 +278,7 @@ static __device__ void make_offers(const backtest_view &v, const policy_plan &pl
     const int w = thread / lanes, first = thread % lanes;
     const ho_env_config c = v.plan[group.first + (w < count ? w : 0)].lane.config; /* a copy */
     const pass_state *s = &block->state[w < count ? w : 0];
-    for (int now = 0, row = 0; bar_begins(block, now); now ^= 1, row = next_row(row)) {
+    for (int now = 0, row = 0; bar_begins<HELD>(block, now); now ^= 1, row = next_row(row)) {
         int32_t bar[PASSES_BLOCK / 2];
 #pragma unroll
         for (int i = 0; i < PASSES_BLOCK / 2; i++) {
@@ -292,6 +297,7 @@ static __device__ void make_offers(const backtest_view &v, const policy_plan &pl
 
 /* The third, 4 threads a pass: the rest of the offers, then the bars' books, a bar behind the
  * steps. */
+template <bool HELD>
 static __device__ void keep_bars(backtest_block *block, const pass_plan *plans, int count,
                                  bool roomy)
 {
@@ -301,7 +307,7 @@ static __device__ void keep_bars(backtest_block *block, const pass_plan *plans, 
     const ho_ring ring = {block->ring[w < count ? w : 0], 1};
     int32_t booked = -1;
     for (int now = 0;; now ^= 1) {
-        const bool live = bar_begins(block, now);
+        const bool live = bar_begins<HELD>(block, now);
         const pass_note *note = &block->note[now ^ 1][w];
         if (live) {
             if (roomy && w < count && !s->done) {
@@ -321,12 +327,13 @@ static __device__ void keep_bars(backtest_block *block, const pass_plan *plans, 
 }
 
 /* The fourth: ledgers and trades, a bar behind the steps. */
+template <bool HELD>
 static __device__ void keep_trades(backtest_block *block, const pass_plan *plans, int count)
 {
     const int w = threadIdx.x % 4 == 0 ? (int)threadIdx.x % 32 / 4 : PASSES_BLOCK;
     int32_t booked = -1;
     for (int now = 0;; now ^= 1) {
-        const bool live = bar_begins(block, now);
+        const bool live = bar_begins<HELD>(block, now);
         if (w < count && block->note[now ^ 1][w].bar > booked) {
             pass_book_trades(&block->state[w], &plans[w], &block->note[now ^ 1][w]);
             booked = block->note[now ^ 1][w].bar;
@@ -353,11 +360,11 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
     if (warp >= POLICY_WARPS) {
         registers_for_helpers<HELD>();
         if (warp == TRADES_WARP) {
-            keep_trades(block, plans, group.count);
+            keep_trades<HELD>(block, plans, group.count);
         } else if (warp == BARS_WARP) {
-            keep_bars(block, plans, group.count, roomy);
+            keep_bars<HELD>(block, plans, group.count, roomy);
         } else {
-            make_offers<T>(v, plan, shared, block, group, roomy);
+            make_offers<T, HELD>(v, plan, shared, block, group, roomy);
         }
         return;
     }
@@ -415,7 +422,7 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
             block->live[now][warp] = live;
         }
         policy_begin<T, 1, HELD>(v.policy, plan, shared, ahead);
-        if (!bar_begins(block, now)) {
+        if (!bar_begins<HELD>(block, now)) {
             break;
         }
         if (ENSEMBLE) {
