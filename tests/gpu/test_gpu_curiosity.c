@@ -5,6 +5,7 @@
 
 #include "check.h"
 #include "gpu/pair.h"
+#include "gpu/run.h"
 #include "kernels/agents/curiosity_net.h"
 #include "kernels/cuda/cuda_backend.h"
 
@@ -134,19 +135,11 @@ static void its_training_agrees_with_the_cpu(void **state)
     }
 }
 
-/* argv[1]: only the tests whose name matches, as run_all.sh does under compute-sanitizer. */
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(its_reward_in_collection_is_the_cpus),
         cmocka_unit_test(its_training_agrees_with_the_cpu),
     };
-    if (ho_backend_gpu_count() == 0) {
-        print_message("no GPU: skipped\n");
-        return HO_TEST_SKIPPED;
-    }
-    if (argc > 1) {
-        cmocka_set_test_filter(argv[1]);
-    }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GPU_TESTS_RUN(tests, argc, argv);
 }

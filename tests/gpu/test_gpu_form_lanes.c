@@ -6,6 +6,7 @@
 
 #include "check.h"
 #include "gpu/forms.h"
+#include "gpu/run.h"
 #include "kernels/cuda/cuda_backend.h"
 
 enum { BARS = 800, CROWD = 80 /* so many that blocks carry more slots than alone */ };
@@ -294,8 +295,7 @@ static void a_distribution_that_does_not_fit_is_refused(void **state)
     world_free(&w);
 }
 
-/* argv[1]: only the tests whose name matches; --short-runs: the names of those that run_all.sh runs
- * under compute-sanitizer. */
+/* --short-runs: the names of those that run_all.sh runs under compute-sanitizer. */
 int main(int argc, char **argv)
 {
     static char name[ALL_FORMS][64];
@@ -320,12 +320,5 @@ int main(int argc, char **argv)
     if (list) {
         return 0;
     }
-    if (ho_backend_gpu_count() == 0) {
-        print_message("no GPU: skipped\n");
-        return HO_TEST_SKIPPED;
-    }
-    if (argc > 1) {
-        cmocka_set_test_filter(argv[1]);
-    }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GPU_TESTS_RUN(tests, argc, argv);
 }

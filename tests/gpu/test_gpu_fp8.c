@@ -6,6 +6,7 @@
 
 #include "check.h"
 #include "gpu/pair.h"
+#include "gpu/run.h"
 #include "gpu/sizes.h"
 #include "kernels/agents/e4m3.h"
 #include "kernels/cuda/cuda_backend.h"
@@ -277,7 +278,6 @@ static void a_short_run(void **state)
     }
 }
 
-/* argv[1]: only the tests whose name matches, as run_all.sh does under compute-sanitizer. */
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -287,12 +287,5 @@ int main(int argc, char **argv)
         cmocka_unit_test(one_lane_has_one_hash),
         cmocka_unit_test(a_short_run),
     };
-    if (ho_backend_gpu_count() == 0) {
-        print_message("no GPU: skipped\n");
-        return HO_TEST_SKIPPED;
-    }
-    if (argc > 1) {
-        cmocka_set_test_filter(argv[1]);
-    }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GPU_TESTS_RUN(tests, argc, argv);
 }

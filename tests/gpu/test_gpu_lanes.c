@@ -6,6 +6,7 @@
 
 #include "agents/world.h"
 #include "check.h"
+#include "gpu/run.h"
 #include "gpu/sizes.h"
 #include "kernels/cuda/cuda_backend.h"
 
@@ -513,7 +514,6 @@ static void the_second_gpu_gives_the_same_bits_and_leaves_the_first_alone(void *
     world_free(&first);
 }
 
-/* argv[1]: only the tests whose name matches, as run_all.sh does under compute-sanitizer. */
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -532,12 +532,5 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_cohort_that_does_not_fit_is_refused),
         cmocka_unit_test(the_second_gpu_gives_the_same_bits_and_leaves_the_first_alone),
     };
-    if (ho_backend_gpu_count() == 0) {
-        print_message("no GPU: skipped\n");
-        return HO_TEST_SKIPPED;
-    }
-    if (argc > 1) {
-        cmocka_set_test_filter(argv[1]);
-    }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GPU_TESTS_RUN(tests, argc, argv);
 }

@@ -7,6 +7,7 @@
 #include "agents/world.h"
 #include "check.h"
 #include "gpu/pair.h"
+#include "gpu/run.h"
 #include "gpu/sizes.h"
 #include "kernels/env/rng.h"
 
@@ -331,7 +332,6 @@ static void a_greedy_backtest_agrees_with_the_cpu(void **state)
     }
 }
 
-/* argv[1]: only the tests whose name matches, as run_all.sh does under compute-sanitizer. */
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -341,12 +341,5 @@ int main(int argc, char **argv)
         cmocka_unit_test(an_update_agrees_with_the_cpu),
         cmocka_unit_test(a_greedy_backtest_agrees_with_the_cpu),
     };
-    if (ho_backend_gpu_count() == 0) {
-        print_message("no GPU: skipped\n");
-        return HO_TEST_SKIPPED;
-    }
-    if (argc > 1) {
-        cmocka_set_test_filter(argv[1]);
-    }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GPU_TESTS_RUN(tests, argc, argv);
 }

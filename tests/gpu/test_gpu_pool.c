@@ -6,6 +6,7 @@
 
 #include "agents/world.h"
 #include "check.h"
+#include "gpu/run.h"
 #include "gpu/sizes.h"
 #include "kernels/cuda/cuda_backend.h"
 
@@ -137,12 +138,5 @@ int main(int argc, char **argv)
         cmocka_unit_test(too_much_is_refused_and_nothing_else_suffers),
         cmocka_unit_test(without_pools_the_bits_are_the_same),
     };
-    if (ho_backend_gpu_count() == 0) {
-        print_message("no GPU: skipped\n");
-        return HO_TEST_SKIPPED;
-    }
-    if (argc > 1) {
-        cmocka_set_test_filter(argv[1]);
-    }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GPU_TESTS_RUN(tests, argc, argv);
 }

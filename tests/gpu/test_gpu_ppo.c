@@ -8,6 +8,7 @@
 
 #include "check.h"
 #include "gpu/pair.h"
+#include "gpu/run.h"
 #include "gpu/sizes.h"
 #include "kernels/agents/ppo.h"
 #include "kernels/cuda/cuda_backend.h"
@@ -480,7 +481,6 @@ static void a_short_run_of_everything(void **state)
     }
 }
 
-/* argv[1]: only the tests whose name matches, as run_all.sh does under compute-sanitizer. */
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -491,12 +491,5 @@ int main(int argc, char **argv)
         cmocka_unit_test(evaluation_by_mode_and_by_samples_agrees_with_the_cpu),
         cmocka_unit_test(a_short_run_of_everything),
     };
-    if (ho_backend_gpu_count() == 0) {
-        print_message("no GPU: skipped\n");
-        return HO_TEST_SKIPPED;
-    }
-    if (argc > 1) {
-        cmocka_set_test_filter(argv[1]);
-    }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GPU_TESTS_RUN(tests, argc, argv);
 }

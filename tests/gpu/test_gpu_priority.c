@@ -6,6 +6,7 @@
 
 #include "agents/world.h"
 #include "check.h"
+#include "gpu/run.h"
 #include "gpu/sizes.h"
 #include "kernels/agents/priority.h"
 #include "kernels/cpu/sum_tree.h"
@@ -408,7 +409,6 @@ static void a_transition_names_the_one_whose_state_comes_next(void **state)
     }
 }
 
-/* argv[1]: only the tests whose name matches, as run_all.sh does under compute-sanitizer. */
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -418,12 +418,5 @@ int main(int argc, char **argv)
         cmocka_unit_test(new_priorities_keep_the_sums_exact),
         cmocka_unit_test(a_transition_names_the_one_whose_state_comes_next),
     };
-    if (ho_backend_gpu_count() == 0) {
-        print_message("no GPU: skipped\n");
-        return HO_TEST_SKIPPED;
-    }
-    if (argc > 1) {
-        cmocka_set_test_filter(argv[1]);
-    }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GPU_TESTS_RUN(tests, argc, argv);
 }
