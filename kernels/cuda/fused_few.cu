@@ -36,20 +36,20 @@ static __global__ void few_gate(const __grid_constant__ ho_learn_view v)
 #endif
 }
 
-/* The optimiser's state is read while the gradients are summed. grid (groups / 256, lanes) */
+/* The optimiser's state is read while the gradients are summed. grid (threads / 256, lanes) */
 static __global__ void __launch_bounds__(ADAM_THREADS)
     few_adam(const __grid_constant__ ho_learn_view v)
 {
 #if FUSED_CODE
     const int k = (int)blockIdx.y;
-    const int group = (int)(blockIdx.x * ADAM_THREADS + threadIdx.x);
-    const bool has = group < v.net.params / GROUP;
+    const int thread = (int)(blockIdx.x * ADAM_THREADS + threadIdx.x);
+    const bool has = thread < adam_threads(v.net);
     param_group g = {};
     adam_state a;
     grid_launch();
     __threadfence();
     if (has) {
-        g = group_of(v.net, group);
+        g = group_of(v.net, thread);
         adam_read(v, k, g, v.lane[k].agent.tau > 0.0, &a);
     }
     grid_wait();

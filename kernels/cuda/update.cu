@@ -27,15 +27,15 @@ static __global__ void update_gate(const __grid_constant__ ho_learn_view v)
     }
 }
 
-/* grid (groups / 256, lanes) */
+/* grid (threads / 256, lanes) */
 static __global__ void __launch_bounds__(ADAM_THREADS)
     adam_rows(const __grid_constant__ ho_learn_view v)
 {
     const int k = (int)blockIdx.y;
-    const int group = (int)(blockIdx.x * ADAM_THREADS + threadIdx.x);
+    const int thread = (int)(blockIdx.x * ADAM_THREADS + threadIdx.x);
     const ho_update_gate gate = v.gate[k];
-    if (gate.apply && group < v.net.params / GROUP) {
-        const param_group g = group_of(v.net, group);
+    if (gate.apply && thread < adam_threads(v.net)) {
+        const param_group g = group_of(v.net, thread);
         adam_state a;
         adam_read(v, k, g, gate.target_share > 0.0f, &a);
         adam_apply(v, k, g, gate, &a);
@@ -45,16 +45,16 @@ static __global__ void __launch_bounds__(ADAM_THREADS)
 static __global__ void __launch_bounds__(ADAM_THREADS)
     refresh_copies(const __grid_constant__ ho_learn_view v, int k)
 {
-    const int group = (int)(blockIdx.x * ADAM_THREADS + threadIdx.x);
-    if (group >= v.net.params / GROUP) {
+    const int thread = (int)(blockIdx.x * ADAM_THREADS + threadIdx.x);
+    if (thread >= adam_threads(v.net)) {
         return;
     }
-    const param_group g = group_of(v.net, group);
-    const size_t at = (size_t)k * v.net.params + g.at;
-    float p[GROUP], t[GROUP] = {0};
-    load8(p, v.online + at);
+    const param_group g = group_of(v.net, thread);
+    const size_t at = (size_t)k * v.net.params;
+    float p[GROUP] = {0}, t[GROUP] = {0};
+    load_quads(p, v.online + at, g);
     if (v.target) {
-        load8(t, v.target + at);
+        load_quads(t, v.target + at, g);
     }
     store_copies(v, k, g, p, t, v.target != NULL);
 }
