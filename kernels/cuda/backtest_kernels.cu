@@ -370,7 +370,7 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
     }
     registers_for_network<HELD>();
     const bool exists = warp < group.count, owner = exists && threadIdx.x % 32 == 0;
-    const pass_plan *p = &plans[warp];
+    const pass_plan *p = &plans[exists ? warp : 0];
     pass_state *s = &block->state[warp];
     float *score = (float *)(shared + plan.score) + warp * SCORE_PITCH;
     T *const rows = (T *)(shared + plan.state) + warp * STATE_PITCH;
