@@ -197,11 +197,6 @@ static __device__ __forceinline__ void warp_fetch(const backtest_view &v, const 
  * the one after it, which is on its way. */
 enum { STATE_ROWS = 3 };
 
-static __device__ __forceinline__ int next_row(int row)
-{
-    return row + 1 == STATE_ROWS ? 0 : row + 1;
-}
-
 /* The head of a bar: states, accounts, quotes and notes are there. Does any pass go on? One barrier
  * gives the order; racecheck sees it behind a second one (docs/gpu.md). */
 template <bool HELD>
@@ -278,7 +273,8 @@ static __device__ void make_offers(const backtest_view &v, const policy_plan &pl
     const int w = thread / lanes, first = thread % lanes;
     const ho_env_config c = v.plan[group.first + (w < count ? w : 0)].lane.config; /* a copy */
     const pass_state *s = &block->state[w < count ? w : 0];
-    for (int now = 0, row = 0; bar_begins<HELD>(block, now); now ^= 1, row = next_row(row)) {
+    for (int now = 0, row = 0; bar_begins<HELD>(block, now);
+         now ^= 1, row = policy_next_row<STATE_ROWS>(row)) {
         int32_t bar[PASSES_BLOCK / 2];
 #pragma unroll
         for (int i = 0; i < PASSES_BLOCK / 2; i++) {
@@ -290,7 +286,9 @@ static __device__ void make_offers(const backtest_view &v, const policy_plan &pl
         }
         orders_known();
         fetch_bars<T>(v, share, block, plans, count, bar,
-                      (T *)(shared + policy_state(plan, next_row(next_row(row)))), now ^ 1);
+                      (T *)(shared + policy_state(plan, policy_next_row<STATE_ROWS>(
+                                                            policy_next_row<STATE_ROWS>(row)))),
+                      now ^ 1);
     }
     books_complete();
 }
@@ -416,7 +414,7 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
     const ho_branches *branches = &v.policy.branches;
     const int candidates = branches->count > 1 ? (int)HO_ACTIONS : branches->outputs;
     const float v_max = (float)v.lane[group.slots[0]].agent.v_max;
-    for (int now = 0, row = 0;; now ^= 1, row = next_row(row)) {
+    for (int now = 0, row = 0;; now ^= 1, row = policy_next_row<STATE_ROWS>(row)) {
         const bool live = exists && !s->done;
         if (threadIdx.x % 32 == 0) {
             block->live[now][warp] = live;
@@ -484,7 +482,7 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
         __syncwarp();
         if (!s->done) {
             warp_portfolio(v, p, s, n_log2_n, q->close, q->sigma_next, formula, &block->terms[warp],
-                           rows + next_row(row) * row_elements);
+                           rows + policy_next_row<STATE_ROWS>(row) * row_elements);
         }
     }
     books_complete();

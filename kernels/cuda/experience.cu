@@ -211,10 +211,7 @@ template <bool HELPED> static __device__ __forceinline__ void step_sync(void)
 }
 
 /* Rows of the states: of this step and the next one; with helpers also of the one after it. */
-template <bool HELPED> static __device__ __forceinline__ int following_row(int row)
-{
-    return row + 1 == (HELPED ? 3 : 2) ? 0 : row + 1;
-}
+enum { STATE_ROWS = 2, HELPED_ROWS = 3 };
 
 /* The bars of a helping warp's slots, two a warp, on their way: rows of bar + ahead, and the quotes
  * that end with it. begun: -1, or only of slots whose episode began with that step. */
@@ -259,8 +256,8 @@ help(const ho_experience_view &v, const policy_plan &plan, uint8_t *shared,
     const int rest = spare ? e - HELPED_SLOTS / 2 : e;
     const ho_ring ring = {rings + rest, v.episodes};
     const bar_share share = bar_share_of<T>(v.market, v.features);
-    for (int step = 0, row = 0; step <= v.steps; step++, row = following_row<true>(row)) {
-        const int now = step & 1, next = following_row<true>(row);
+    for (int step = 0, row = 0; step <= v.steps; step++, row = policy_next_row<HELPED_ROWS>(row)) {
+        const int now = step & 1, next = policy_next_row<HELPED_ROWS>(row);
         step_sync<true>(); /* states, accounts, quotes */
         const int32_t bar[2] = {block->bar[e & ~1], block->bar[e | 1]};
         if (step < v.steps) {
@@ -287,8 +284,8 @@ help(const ho_experience_view &v, const policy_plan &plan, uint8_t *shared,
         }
         if (step < v.steps) {
             help_fetch<T>(v, block, share, bar, 2,
-                          (T *)(shared + policy_state(plan, following_row<true>(next))), now ^ 1,
-                          -1);
+                          (T *)(shared + policy_state(plan, policy_next_row<HELPED_ROWS>(next))),
+                          now ^ 1, -1);
         }
     }
 }
@@ -305,7 +302,7 @@ static __global__ void __launch_bounds__(HELPED ? HELPED_THREADS : POLICY_THREAD
                const __grid_constant__ policy_plan plan, lane_choice choice, int slots)
 {
     constexpr int E = 8 * NT, SLOTS_WARP = E / POLICY_WARPS, S = 32 / SLOTS_WARP;
-    constexpr int COLUMNS = (RATIOS + S - 1) / S;
+    constexpr int COLUMNS = (RATIOS + S - 1) / S, ROWS = HELPED ? HELPED_ROWS : STATE_ROWS;
     extern __shared__ __align__(128) uint8_t shared[];
     const int groups = (v.episodes + slots - 1) / slots;
     const int k = (int)blockIdx.x / groups, first = (int)blockIdx.x % groups * slots;
@@ -341,7 +338,7 @@ static __global__ void __launch_bounds__(HELPED ? HELPED_THREADS : POLICY_THREAD
     if (curious) {
         curiosity_load<E>(curiosity, v.curiosity + (size_t)k * HO_CURIOSITY_STATE);
     }
-    for (int i = (int)threadIdx.x; i < (HELPED ? 3 : 2) * E * STATE_PITCH; i += POLICY_THREADS) {
+    for (int i = (int)threadIdx.x; i < ROWS * E * STATE_PITCH; i += POLICY_THREADS) {
         put_column((T *)(shared + plan.state) + i, 0.0f);
     }
     policy_load<T, HELD>(v.policy, plan, packed, shared, held); /* ends with a barrier */
@@ -373,10 +370,9 @@ static __global__ void __launch_bounds__(HELPED ? HELPED_THREADS : POLICY_THREAD
             ho_portfolio_begin(&block->env, terms);
         }
         for (int i = 0; i < 2 && HELPED; i++) {
-            block->open[i][HELPED ? e : 0].trace =
-                NULL;                                   /* tables that the market has not are not */
-            block->quote[HELPED ? i : 0][e].jump = 0.0; /* fetched */
-            block->quote[HELPED ? i : 0][e].funding = 0.0;
+            ho_quote *quote = &block->quote[HELPED ? i : 0][e];
+            quote->jump = quote->funding = 0.0; /* tables the market has not are not fetched */
+            block->open[i][HELPED ? e : 0].trace = NULL;
         }
         for (int i = 0; i < (int)(sizeof *s / 4); i++) {
             ((int32_t *)s)[i] = 0; /* padding, too: checkpoints compare bytes */
@@ -395,7 +391,7 @@ static __global__ void __launch_bounds__(HELPED ? HELPED_THREADS : POLICY_THREAD
     group_state<T, S>(v, &block->env, s, terms, score, rows, exists, formula, before);
     constexpr int BRANCHES = HELD ? 1 : HO_BRANCHES_MAX; /* the held shape has one of 45 */
     chance drawn[BRANCHES];
-    for (int step = 0, row = 0; step < v.steps; step++, row = following_row<HELPED>(row)) {
+    for (int step = 0, row = 0; step < v.steps; step++, row = policy_next_row<ROWS>(row)) {
         if (step % S == 0) {
 #pragma unroll
             for (int d = 0; d < BRANCHES && d < v.policy.branches.count; d++) {
@@ -404,7 +400,7 @@ static __global__ void __launch_bounds__(HELPED ? HELPED_THREADS : POLICY_THREAD
             }
         }
         const int now = step & 1;
-        T *const next_row = rows + following_row<HELPED>(row) * (E * STATE_PITCH);
+        T *const next_row = rows + policy_next_row<ROWS>(row) * (E * STATE_PITCH);
         const ho_quote *quote = &block->quote[HELPED ? now : 0][e];
         policy_begin<T, NT, HELD>(v.policy, plan, shared, ahead);
         step_sync<HELPED>(); /* states and bars of this step */
@@ -596,7 +592,7 @@ static void choose_plain(const ho_experience_view *v, experience_launch *l)
         return;
     }
     if (l->states == HELPED_SLOTS && v->helpers && !v->policy.fp8) {
-        const policy_plan plan = policy_plan_make(&v->policy, HELPED_SLOTS, 3, 1,
+        const policy_plan plan = policy_plan_make(&v->policy, HELPED_SLOTS, HELPED_ROWS, 1,
                                                   extra_of<HELPED_SLOTS, true>(0), v->shared_limit);
         if (plan.held && plan.bytes <= v->shared_limit) {
             l->plan = plan;
@@ -615,8 +611,9 @@ static experience_launch choose_launch(const ho_experience_view *v)
 {
     experience_launch l = {};
     for (int states = 8; states <= 64; states *= 2) {
-        const policy_plan p = policy_plan_make(
-            &v->policy, states, 2, 1, block_extra(states, v->curiosity != NULL), v->shared_limit);
+        const policy_plan p =
+            policy_plan_make(&v->policy, states, STATE_ROWS, 1,
+                             block_extra(states, v->curiosity != NULL), v->shared_limit);
         if (p.bytes > v->shared_limit || !kernel_of(&v->policy, p.held, states)) {
             break;
         }
