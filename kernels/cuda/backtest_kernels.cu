@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Backtest passes on the device. A network block carries up to 8 windows of one agent (or
  * ensemble) from their first bar to their last without leaving the multiprocessor: a warp a window
- * for the network, the choice and the step. While the network decides, three more warps work out
- * what each order would meet (kernels/env/offer.h); the third and a fourth keep the books of the
- * bar before, so that neither is in the chain from one bar to the next. A rule pass is one thread.
+ * for the network, the choice and the step, and four that help them (pass_helpers.cuh). A rule pass
+ * is one thread.
  * Compiled without contraction: money has the CPU backend's bits. */
 #include "kernels/cuda/backtest_kernels.h"
 
@@ -11,37 +10,10 @@
 #include <stddef.h>
 
 #include "kernels/cuda/device.h"
-#include "kernels/cuda/helpers.cuh"
-#include "kernels/cuda/pass.cuh"
-#include "kernels/cuda/policy_block.cuh"
-#include "kernels/cuda/quote_block.cuh"
+#include "kernels/cuda/pass_helpers.cuh"
 #include "kernels/cuda/sample_block.cuh"
 
-enum {
-    RULE_THREADS = 128, /* a warp a scheduler, as fast as one alone; the rest is an epoch's */
-    OFFER_WARP = POLICY_WARPS, /* the first of two */
-    BARS_WARP = OFFER_WARP + 2,
-    TRADES_WARP = BARS_WARP + 1,
-    PASS_THREADS = HELPED_THREADS,
-    OFFER_THREADS = POLICY_THREADS + 96, /* those that meet when scores and offers are ready */
-};
-
-typedef struct backtest_block {
-    pass_state state[PASSES_BLOCK];
-    pass_note note[2][PASSES_BLOCK];          /* of this bar, of the last one */
-    ho_quote quote[2][PASSES_BLOCK];          /* of this step, of the next one */
-    alignas(8) uint8_t live[2][PASSES_BLOCK]; /* at the head of this bar, of the last one */
-    ho_portfolio_terms terms[PASSES_BLOCK];
-    /* a policy that may be sampled: its weights; C51's, which need the room, are not */
-    float draw[PASSES_BLOCK][SCORE_PITCH];
-    /* where there is room; else steps go without offers, and the rest is read where it is */
-    pass_plan plan[PASSES_BLOCK];
-    ho_offer offer[PASSES_BLOCK];          /* of this step */
-    double n_log2_n[HO_DIVERSITY_MAX + 1]; /* the market's */
-    uint32_t ring[PASSES_BLOCK][HO_RING_WORDS_MAX];
-} backtest_block;
-
-static_assert(PASSES_BLOCK == 8 && POLICY_WARPS == 8, "a pass a warp, a word of flags");
+enum { RULE_THREADS = 128 /* a warp a scheduler, as fast as one alone; the rest is an epoch's */ };
 
 /* What an ensemble has said about one state so far. */
 typedef struct ensemble_vote {
@@ -181,6 +153,19 @@ static __device__ __forceinline__ void warp_portfolio(const backtest_view &v, co
     }
 }
 
+/* The same of a bar in which nothing traded. category: of its order, -1: without an entropy. */
+template <typename T>
+static __device__ __forceinline__ void put_quiet(const backtest_view &v, const pass_quiet *quiet,
+                                                 int category, T *row)
+{
+    const int l = (int)threadIdx.x % 32;
+    if (l < v.state_columns) {
+        put_column(row + v.market_columns + l, l == ENTROPY_COLUMN && category >= 0
+                                                   ? quiet->entropy[category]
+                                                   : quiet->column[l]);
+    }
+}
+
 /* The market row of bar t into a state row, by a pass's warp. */
 template <typename T>
 static __device__ __forceinline__ void warp_fetch(const backtest_view &v, const pass_plan *p,
@@ -191,156 +176,6 @@ static __device__ __forceinline__ void warp_fetch(const backtest_view &v, const 
         const uint8_t *from = (const uint8_t *)((const T *)v.features + (int64_t)t * HO_STATE_PAD);
         copy16_async((uint8_t *)row + chunk * 16, from + chunk * 16);
     }
-}
-
-/* Rows of the states: of this bar, of the next one, whose portfolio columns the step writes, and of
- * the one after it, which is on its way. */
-enum { STATE_ROWS = 3 };
-
-/* The head of a bar: states, accounts, quotes and notes are there. Does any pass go on? One barrier
- * gives the order; racecheck sees it behind a second one (docs/gpu.md). */
-template <bool HELD>
-static __device__ __forceinline__ bool bar_begins(const backtest_block *block, int now)
-{
-    __syncwarp();
-    barrier_of_roles<PASS_THREADS, 2>();
-    if (!HELD) {
-        barrier_of_roles<PASS_THREADS, 4>();
-    }
-    return *(const uint64_t *)block->live[now] != 0; /* is any? */
-}
-
-/* Scores and offers are there. */
-static __device__ __forceinline__ void orders_known(void)
-{
-    __syncwarp();
-    barrier_of_roles<OFFER_THREADS, 3>();
-}
-
-static __device__ __forceinline__ void books_complete(void)
-{
-    __syncwarp();
-    barrier_of_roles<PASS_THREADS, 2>();
-}
-
-/* The plans of a block's passes. */
-static __device__ __forceinline__ const pass_plan *
-plans_of(const backtest_view &v, const backtest_block *block, const pass_block &group, bool roomy)
-{
-    return roomy ? block->plan : v.plan + group.first;
-}
-
-/* The bars after the next one on their way, by the offers' warps while the steps are made: a pass's
- * row of bar t + 2, and the quote that ends with it. */
-template <typename T>
-static __device__ __forceinline__ void fetch_bars(const backtest_view &v, const bar_share &share,
-                                                  backtest_block *block, const pass_plan *plans,
-                                                  int count, const int32_t *bar, T *rows, int next)
-{
-    const int warp = (int)threadIdx.x / 32 - OFFER_WARP;
-    uint8_t flags[PASSES_BLOCK / 2] = {0};
-#pragma unroll
-    for (int i = 0; i < PASSES_BLOCK / 2; i++) {
-        const int pass = warp + 2 * i;
-        if (pass < count) {
-            const ho_env_lane *lane = &plans[pass].lane;
-            bar_fetch(share, v.market, lane->sigma, bar[i], bar[i], lane->end,
-                      rows + pass * STATE_PITCH, &block->quote[next][pass], &flags[i]);
-        }
-    }
-    copies_commit();
-    copies_wait<0>();
-#pragma unroll
-    for (int i = 0; i < PASSES_BLOCK / 2; i++) {
-        const int pass = warp + 2 * i;
-        if (pass < count) {
-            bar_complete(&block->quote[next][pass], bar[i], flags[i]);
-        }
-    }
-}
-
-/* The first two helping warps: what each order of the coming step would meet, `lanes` threads a
- * pass; then bars are fetched. */
-template <typename T, bool HELD>
-static __device__ void make_offers(const backtest_view &v, const policy_plan &plan, uint8_t *shared,
-                                   backtest_block *block, const pass_block &group, bool roomy)
-{
-    const pass_plan *plans = plans_of(v, block, group, roomy);
-    const int count = group.count;
-    const bar_share share = bar_share_of<T>(v.market, v.features);
-    const int lanes = count <= 4 ? 16 : 8, warp = (int)threadIdx.x / 32 - OFFER_WARP;
-    const int thread = (int)threadIdx.x - OFFER_WARP * 32;
-    const int w = thread / lanes, first = thread % lanes;
-    const ho_env_config c = v.plan[group.first + (w < count ? w : 0)].lane.config; /* a copy */
-    const pass_state *s = &block->state[w < count ? w : 0];
-    for (int now = 0, row = 0; bar_begins<HELD>(block, now);
-         now ^= 1, row = policy_next_row<STATE_ROWS>(row)) {
-        int32_t bar[PASSES_BLOCK / 2];
-#pragma unroll
-        for (int i = 0; i < PASSES_BLOCK / 2; i++) {
-            const int pass = warp + 2 * i;
-            bar[i] = block->state[pass < count ? pass : 0].env.t + 2;
-        }
-        if (roomy && w < count && !s->done) {
-            offer_orders(&c, &s->env, &block->quote[now][w], first, lanes, &block->offer[w]);
-        }
-        orders_known();
-        fetch_bars<T>(v, share, block, plans, count, bar,
-                      (T *)(shared + policy_state(plan, policy_next_row<STATE_ROWS>(
-                                                            policy_next_row<STATE_ROWS>(row)))),
-                      now ^ 1);
-    }
-    books_complete();
-}
-
-/* The third, 4 threads a pass: the rest of the offers, then the bars' books, a bar behind the
- * steps. */
-template <bool HELD>
-static __device__ void keep_bars(backtest_block *block, const pass_plan *plans, int count,
-                                 bool roomy)
-{
-    const int w = (int)threadIdx.x % 32 / 4, i = (int)threadIdx.x % 4;
-    const pass_plan *p = &plans[w < count ? w : 0];
-    pass_state *s = &block->state[w < count ? w : 0];
-    const ho_ring ring = {block->ring[w < count ? w : 0], 1};
-    int32_t booked = -1;
-    for (int now = 0;; now ^= 1) {
-        const bool live = bar_begins<HELD>(block, now);
-        const pass_note *note = &block->note[now ^ 1][w];
-        if (live) {
-            if (roomy && w < count && !s->done) {
-                offer_rest(&p->lane, &s->env, ring, &block->quote[now][w], i, &block->offer[w]);
-            }
-            orders_known();
-        }
-        if (w < count && i == 0 && note->bar > booked) {
-            pass_book_bar(s, p, note);
-            booked = note->bar;
-        }
-        if (!live) {
-            break;
-        }
-    }
-    books_complete();
-}
-
-/* The fourth: ledgers and trades, a bar behind the steps. */
-template <bool HELD>
-static __device__ void keep_trades(backtest_block *block, const pass_plan *plans, int count)
-{
-    const int w = threadIdx.x % 4 == 0 ? (int)threadIdx.x % 32 / 4 : PASSES_BLOCK;
-    int32_t booked = -1;
-    for (int now = 0;; now ^= 1) {
-        const bool live = bar_begins<HELD>(block, now);
-        if (w < count && block->note[now ^ 1][w].bar > booked) {
-            pass_book_trades(&block->state[w], &plans[w], &block->note[now ^ 1][w]);
-            booked = block->note[now ^ 1][w].bar;
-        }
-        if (!live) {
-            break;
-        }
-    }
-    books_complete();
 }
 
 template <typename T, bool HELD, bool ENSEMBLE>
@@ -354,16 +189,11 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
     const uint8_t *packed = v.packed + (size_t)group.slots[0] * v.policy.bytes;
     const int warp = (int)threadIdx.x / 32;
     const bool roomy = HELD || v.roomy;
+    const bool few = v.few && group.count <= FEW_PASSES;
     const pass_plan *plans = plans_of(v, block, group, roomy);
     if (warp >= POLICY_WARPS) {
         registers_for_helpers<HELD>();
-        if (warp == TRADES_WARP) {
-            keep_trades<HELD>(block, plans, group.count);
-        } else if (warp == BARS_WARP) {
-            keep_bars<HELD>(block, plans, group.count, roomy);
-        } else {
-            make_offers<T, HELD>(v, plan, shared, block, group, roomy);
-        }
+        help_passes<T, HELD>(v, plan, shared, block, group, roomy, few);
         return;
     }
     registers_for_network<HELD>();
@@ -382,11 +212,15 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
          i += POLICY_THREADS) {
         ((int64_t *)block->plan)[i] = ((const int64_t *)(v.plan + group.first))[i];
     }
+    for (int i = (int)threadIdx.x; roomy && i < HO_PORTFOLIO_FEATURES; i += POLICY_THREADS) {
+        for (int pass = 0; pass < PASSES_BLOCK; pass++) {
+            block->quiet[pass].column[i] = 0.0f;
+        }
+    }
     for (int i = (int)threadIdx.x; roomy && i <= HO_DIVERSITY_MAX; i += POLICY_THREADS) {
         block->n_log2_n[i] = v.market.n_log2_n[i];
     }
     const double *n_log2_n = roomy ? block->n_log2_n : v.market.n_log2_n;
-    const ho_offer *offer = roomy ? offer_there(&block->offer[warp]) : NULL;
     policy_load<T, HELD>(v.policy, plan, packed, shared, held); /* ends with a barrier */
     uint32_t *ring = roomy ? block->ring[warp] : p->ring;
     const uint64_t formula = ho_portfolio_formula(p->lane.config.state_form, (int)threadIdx.x % 32);
@@ -395,6 +229,10 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
         if (owner) {
             pass_begin(s, p, &v.market, ring);
             ho_portfolio_begin(&p->lane, &block->terms[warp]);
+            if (roomy) {
+                ho_portfolio_begin(&p->lane, &block->quiet_terms[warp]);
+                block->quiet_terms[warp].diverse = 0; /* the entropies are worked out apart */
+            }
             block->note[0][warp].bar = block->note[1][warp].bar = -1;
         }
         warp_fetch(v, p, rows, begin);
@@ -410,6 +248,8 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
         warp_portfolio(v, p, s, n_log2_n, block->quote[0][warp].before, block->quote[0][warp].sigma,
                        formula, &block->terms[warp], rows);
     }
+    const pass_quiet *quiet = &block->quiet[warp];
+    const bool diverse = p->lane.config.diversity_penalty != 0.0;
     ensemble_vote vote;
     const ho_branches *branches = &v.policy.branches;
     const int candidates = branches->count > 1 ? (int)HO_ACTIONS : branches->outputs;
@@ -456,33 +296,47 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
         } else {
             policy_scores<T, 1, HELD>(v.policy, plan, packed, shared, held, ahead, row, NULL,
                                       v_max);
+            policy_sync();
         }
-        orders_known();
+        int32_t action = 0;
+        if (HELD) {
+            action = group_argmax<32>(score, NULL, HO_ACTIONS);
+        } else if (!ENSEMBLE && live) {
+            const ho_lane_device *lane = &v.lane[group.slots[0]];
+            action = agent_action(branches, lane, v.samples && lane->agent.ppo_sample_eval,
+                                  decision_of(s, p), score, block->draw[warp]);
+        } else if (owner && live) {
+            const int32_t choice = vote_decide(&vote, group.policy, candidates);
+            action = branches->count > 1 ? choice : ho_branches_action(branches, &choice);
+        }
+        action = HELD ? action : __shfl_sync(0xffffffffu, action, 0);
+        const ho_order order = ho_order_from_action(action);
+        if (few) {
+            orders_known<true>();
+        } else {
+            orders_known<false>();
+        }
         if (!live) {
             continue;
         }
         const ho_quote *q = &block->quote[now][warp];
-        const ho_lane_device *lane = &v.lane[group.slots[0]];
-        int32_t action = 0;
-        if (HELD) {
-            action = group_argmax<32>(score, NULL, HO_ACTIONS);
-        } else if (!ENSEMBLE) {
-            action = agent_action(branches, lane, v.samples && lane->agent.ppo_sample_eval,
-                                  decision_of(s, p), score, block->draw[warp]);
-        }
-        __syncwarp(); /* scores are read before the owner's step writes there */
-        if (owner) {
-            if (ENSEMBLE) {
-                const int32_t choice = vote_decide(&vote, group.policy, candidates);
-                action = branches->count > 1 ? choice : ho_branches_action(branches, &choice);
+        const ho_offer *offer = roomy ? offer_there(&block->offer[few ? 0 : now][warp]) : NULL;
+        T *next = rows + policy_next_row<STATE_ROWS>(row) * row_elements;
+        pass_note *note = &block->note[now][warp];
+        if (few && quiet->bar.calm && offer->order[order.offer].lots == 0) {
+            put_quiet(v, quiet, diverse ? order.category : -1, next);
+            if (owner) {
+                pass_stay(s, q, offer, ring, quiet->bar.equity, order.category, action, note);
             }
-            const ho_order order = ho_order_from_action(action);
-            pass_advance(s, p, n_log2_n, q, offer, ring, &order, action, &block->note[now][warp]);
+            continue;
+        }
+        if (owner) {
+            pass_advance(s, p, n_log2_n, q, offer, ring, &order, action, note);
         }
         __syncwarp();
         if (!s->done) {
             warp_portfolio(v, p, s, n_log2_n, q->close, q->sigma_next, formula, &block->terms[warp],
-                           rows + policy_next_row<STATE_ROWS>(row) * row_elements);
+                           next);
         }
     }
     books_complete();
@@ -556,6 +410,7 @@ ho_status ho_cuda_backtest_networks(const backtest_view *v, cudaStream_t stream)
                          extra_of(&v->policy, true), v->shared_limit);
     backtest_view view = *v;
     view.roomy = plan.bytes <= v->shared_limit;
+    view.few = view.roomy && v->blocks <= FEW_BLOCKS;
     if (!view.roomy) {
         plan = policy_plan_make(&v->policy, PASSES_BLOCK, STATE_ROWS, 0,
                                 extra_of(&v->policy, false), v->shared_limit);

@@ -42,18 +42,26 @@ static __device__ __forceinline__ void offer_orders(const ho_env_config *c, cons
     }
 }
 
+/* What limit and IOC orders meet, by 3 threads, this one being number `i`. */
+static __device__ __forceinline__ void offer_limits(const ho_env_config *c, const ho_quote *q,
+                                                    int i, ho_offer *offer)
+{
+    if (i < 2) {
+        offer->limit[i] = ho_limit_price(c, q->before + q->jump, i ? 1 : -1);
+    } else if (i == 2) {
+        offer->ioc_most = ho_ioc_most(c, q);
+    }
+}
+
 /* The rest of an offer, by 4 threads, this one being number `i`. */
 static __device__ __forceinline__ void offer_rest(const ho_env_lane *lane, const ho_env *e,
                                                   ho_ring ring, const ho_quote *q, int i,
                                                   ho_offer *offer)
 {
-    const ho_env_config *c = &lane->config;
-    if (i < 2) {
-        offer->limit[i] = ho_limit_price(c, q->before + q->jump, i ? 1 : -1);
-    } else if (i == 2) {
-        offer->ioc_most = ho_ioc_most(c, q);
-    } else if (i == 3) {
+    if (i == 3) {
         offer->ahead = ho_env_look_ahead(lane, e, ring, q);
+    } else {
+        offer_limits(&lane->config, q, i, offer);
     }
 }
 

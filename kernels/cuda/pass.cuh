@@ -122,6 +122,63 @@ static __device__ __forceinline__ void pass_advance(pass_state *s, const pass_pl
     note->equity = out.equity;
 }
 
+/* A bar that moves nothing but the price: the order is none, and no barrier, roll, funding, session
+ * or end does anything to the account. Its equity at the close of q, or 0 as `calm`: some of it may
+ * happen (a little more often than it does, so that telling costs little). */
+typedef struct pass_calm {
+    double equity;
+    int32_t calm;
+} pass_calm;
+
+static __device__ __forceinline__ pass_calm pass_is_calm(const pass_plan *p, const ho_env *e,
+                                                         const ho_quote *q)
+{
+    const ho_env_lane *lane = &p->lane;
+    const ho_env_config *c = &lane->config;
+    const ho_account a = e->account;
+    const int32_t flattens = c->flat_at_session_end && (q->flags & HO_BAR_SESSION_END);
+    const int32_t expires = (a.has & HO_HAS_EXPIRY) && q->bar >= a.expiry;
+    const int32_t moved = ho_stop_touched(&a, q->open, q->open) |
+                          ho_stop_touched(&a, q->low, q->high) |
+                          ho_target_passed(&a, q->low, q->high) | expires | flattens |
+                          (q->jump != 0.0) | (q->funding != 0.0);
+    pass_calm calm;
+    calm.equity = a.cash + (double)a.lots * c->lot * q->close * c->multiplier;
+    calm.calm = !(a.lots != 0 && moved) && !ho_is_last(lane, q->bar, q->flags) &&
+                (e->steps + 1) % lane->length != 0 && c->reward_base != HO_REWARD_DSR &&
+                calm.equity > c->ruin_fraction * c->initial_capital;
+    return calm;
+}
+
+/* pass_advance of such a bar. offer: of the account as it is. */
+static __device__ __forceinline__ void pass_stay(pass_state *s, const ho_quote *q,
+                                                 const ho_offer *offer, uint32_t *ring_words,
+                                                 double equity, int32_t category, int32_t action,
+                                                 pass_note *note)
+{
+    const ho_ring ring = {ring_words, 1};
+    const double before = s->env.equity, size = offer->ahead.size;
+    const int32_t held = s->env.account.lots != 0, steps = offer->ahead.steps;
+    const int64_t all_steps = s->steps + 1;
+    if (offer->ahead.diverse) {
+        ho_diversity_take(&s->env, ring, &offer->ahead.place, category);
+    }
+    s->before = before;
+    s->env.t = q->bar;
+    s->env.steps = steps;
+    s->env.equity = equity;
+    s->env.size = size;
+    s->steps = all_steps;
+    note->held = held;
+    note->changed = note->ambiguous = 0;
+    note->action = action;
+    note->bar = q->bar;
+    note->session_ends = (q->flags & HO_BAR_SESSION_END) != 0;
+    note->bookings.roll_fee = note->bookings.funding = 0.0;
+    note->bookings.crossings = note->bookings.fills = 0;
+    note->equity = equity;
+}
+
 /* Enters a bar into the books, in two parts that share nothing. The first: statistics of the bars,
  * actions, the session. */
 static __device__ __forceinline__ void pass_book_bar(pass_state *s, const pass_plan *p,

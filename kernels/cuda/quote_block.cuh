@@ -89,7 +89,8 @@ static __device__ __forceinline__ bar_share bar_share_of(const ho_market_view &m
 
 /* Starts on the row of bar row_bar and the quote that ends with bar quote_bar, as far as [.., end)
  * has them. sigma: of the state's lane. flags: gets the quote's on the warp's last thread; nothing
- * may look at it before it has to be there (bar_complete), or it waits for memory. */
+ * may look at it before it has to be there (bar_complete), or it waits for memory. NULL: somebody
+ * else reads them. */
 static __device__ __forceinline__ void bar_fetch(const bar_share &s, const ho_market_view &m,
                                                  const double *sigma, int32_t row_bar,
                                                  int32_t quote_bar, int32_t end, void *row,
@@ -104,7 +105,7 @@ static __device__ __forceinline__ void bar_fetch(const bar_share &s, const ho_ma
     if (!s.row && table && there) {
         copy8_async((uint8_t *)&q->open + s.to, from);
     }
-    if (threadIdx.x % 32 == 31 && there) {
+    if (flags && threadIdx.x % 32 == 31 && there) {
         *flags = m.bar_flags[quote_bar];
     }
 }

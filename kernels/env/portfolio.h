@@ -141,6 +141,14 @@ static inline HO_HD void ho_portfolio_begin(const ho_env_lane *lane, ho_portfoli
     t->seed54 = c->state_form == HO_STATE_SEED54;
 }
 
+/* The entropy column of its categories alone. */
+static inline HO_HD ho_ratio ho_entropy_ratio(const ho_env *e, const double *n_log2_n)
+{
+    const int32_t n = ho_category_total(e);
+    return n > 0 ? ho_ratio_of(ho_entropy_times_n(e, n_log2_n), (double)n * HO_LOG2_3)
+                 : ho_ratio_of(0.0, 1.0);
+}
+
 /* The others, at the close of e->t. close, sigma: at e->t. */
 static inline HO_HD void ho_portfolio_update(const ho_env_lane *lane, const double *n_log2_n,
                                              const ho_env *e, double close, double sigma,

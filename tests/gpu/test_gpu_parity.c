@@ -295,18 +295,83 @@ static void an_update_agrees_with_the_cpu(void **state)
     }
 }
 
+/* What blocks work out ahead while a network decides changes no bit: the passes of a network and
+ * of its actions alone are equal, with few windows a block and with many. */
+static void the_actions_of_a_network_give_its_bits(void **state)
+{
+    (void)state;
+    enum { WINDOW = 150 };
+    const int counts[] = {30, gpu_size(600, 100)};
+    pair p = open_pair(BARS, 0, HO_MARKET_FEATURES);
+    for (int i = 0; i < 2 * SETTINGS; i++) {
+        const int which = i / 2, n = counts[i % 2];
+        ho_err err;
+        char what[32];
+        int64_t quiet = 0, trades = 0;
+        ho_cohort_key key = world_key(p.cpu, HO_DQN);
+        key.state_form = which == 1 ? HO_STATE_SEED54 : HO_STATE_FULL;
+        ho_lane_config lane = random_lane(p.cpu, &key);
+        lane.env = setting(p.cpu, which);
+        lane.env.state_form = key.state_form;
+        if (which == 0) { /* seldom a trade, so that sessions end with quiet bars */
+            lane.env.flat_at_session_end = 1;
+            lane.env.max_lots = 1;
+        }
+        lanes l = open_lanes(&p, &key, &lane);
+        ho_backtest_request *request = calloc((size_t)n, sizeof *request);
+        ho_backtest_result *a = calloc((size_t)n, sizeof *a), *b = calloc((size_t)n, sizeof *b);
+        for (int k = 0; k < n; k++) {
+            const int64_t begin = k * 37 % (BARS - WINDOW);
+            request[k] = (ho_backtest_request){.policy = HO_POLICY_GREEDY,
+                                               .slot_count = 1,
+                                               .window = {begin, begin + WINDOW - k % 5},
+                                               .want = 15};
+        }
+        CHECK_OK(ho_backtest(p.gpu->market, l.gpu, request, n, a, &err), &err);
+        for (int k = 0; k < n; k++) {
+            request[k].policy = HO_POLICY_ACTIONS;
+            request[k].env = &lane.env;
+            request[k].actions = a[k].actions;
+        }
+        CHECK_OK(ho_backtest(p.gpu->market, l.gpu, request, n, b, &err), &err);
+        for (int k = 0; k < n; k++) {
+            snprintf(what, sizeof what, "setting %d, window %d", which, k);
+            check_results_equal(what, &a[k], &b[k]);
+            quiet += a[k].bars - a[k].position_changes;
+            trades += a[k].trade_count;
+            ho_backtest_free(&a[k]);
+            ho_backtest_free(&b[k]);
+        }
+        assert_true(quiet > 0 && trades > 0);
+        free(request);
+        free(a);
+        free(b);
+        close_lanes(&l);
+    }
+    close_pair(&p);
+}
+
 /* The greedy policy of the same weights: a few actions of thousands may differ by rounding. */
 static void a_greedy_backtest_agrees_with_the_cpu(void **state)
 {
     (void)state;
-    for (int bf16 = 0; bf16 < 2; bf16++) {
+    for (int form = 0; form < 4; form++) { /* usual, bf16, seed54, seldom a trade */
+        const int bf16 = form == 1;
         ho_err err;
         pair p = open_pair(BARS, 0, HO_MARKET_FEATURES);
         ho_cohort_key key = world_key(p.cpu, HO_DQN);
         key.hidden1 = key.hidden2 = 256;
         key.head = 128;
         key.precision = bf16 ? HO_PRECISION_BF16 : HO_PRECISION_F32;
-        const ho_lane_config lane = random_lane(p.cpu, &key);
+        key.state_form = form == 2 ? HO_STATE_SEED54 : HO_STATE_FULL;
+        ho_lane_config lane = random_lane(p.cpu, &key);
+        if (form == 3) {
+            lane.env.lot = 1000.0;
+            lane.env.max_lots = 1;
+            lane.env.allow_short = 0;
+            lane.env.max_holding = 0;
+            lane.env.stop_loss = lane.env.profit_target = 0.0;
+        }
         lanes l = open_lanes(&p, &key, &lane);
         for (int policy = HO_POLICY_GREEDY; policy <= HO_POLICY_CONFIDENCE; policy++) {
             ho_backtest_result a, b;
@@ -321,7 +386,7 @@ static void a_greedy_backtest_agrees_with_the_cpu(void **state)
             for (int64_t i = 0; i < a.bars && i < b.bars; i++) {
                 same += a.actions[i] == b.actions[i];
             }
-            print_message("bf16 %d policy %d: %lld of %lld actions alike\n", bf16, policy,
+            print_message("form %d policy %d: %lld of %lld actions alike\n", form, policy,
                           (long long)same, (long long)a.bars);
             assert_true((double)same >= (bf16 ? 0.97 : 0.999) * (double)a.bars);
             ho_backtest_free(&a);
@@ -339,6 +404,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(rule_policies_give_the_same_bits),
         cmocka_unit_test(experience_of_random_actions_is_equal),
         cmocka_unit_test(an_update_agrees_with_the_cpu),
+        cmocka_unit_test(the_actions_of_a_network_give_its_bits),
         cmocka_unit_test(a_greedy_backtest_agrees_with_the_cpu),
     };
     return GPU_TESTS_RUN(tests, argc, argv);
