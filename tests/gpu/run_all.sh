@@ -106,4 +106,5 @@ fi
 # 3. the reference workload
 step bench_gpu "$bin/bench_gpu" "$out/bench_gpu.json"
 cat "$out/bench_gpu.log"
+step bench_instructions "$bin/bench_instructions"
 exit "$failed"
