@@ -119,7 +119,8 @@ class Optuna(harness.SystemTest):
 class Prometheus(harness.SystemTest):
     def test_a_real_prometheus_scrapes_a_run_and_promtool_approves(self):
         port, own = free_port(), free_port()
-        self.write(study_text(trials=400, epochs=3, more=f'metrics = "127.0.0.1:{port}"'))
+        self.write(study_text(trials=100000, epochs=3,  # lasts until it is stopped
+                               more=f'metrics = "127.0.0.1:{port}"'))
         run = self.start("run", "t.toml", "-q")
 
         def text():
@@ -145,7 +146,7 @@ class Prometheus(harness.SystemTest):
                 return []
         self.until(lambda: ask('hyperopt_trials{state="complete"} > 0'), "Prometheus has the trials", server)
         self.assertEqual(ask("up")[0]["value"][1], "1")
-        self.assertEqual(ask("hyperopt_trials_target")[0]["value"][1], "400")
+        self.assertEqual(ask("hyperopt_trials_target")[0]["value"][1], "100000")
         for panel in json.loads((harness.SOURCE / "docs/grafana.json").read_text())["panels"]:
             for target in panel["targets"]:
                 with self.subTest(panel=panel["title"]):
