@@ -62,7 +62,7 @@ static __device__ __forceinline__ bool bar_begins(const backtest_block *block, i
     return *(const uint64_t *)block->live[now] != 0; /* is any? */
 }
 
-/* Scores, offers and quiet states are there. few: the books' warp takes no part. */
+/* Scores, offers and quiet states are there. FEW: the books' warp takes no part. */
 template <bool FEW> static __device__ __forceinline__ void orders_known(void)
 {
     __syncwarp();

@@ -8,7 +8,15 @@
 #include "kernels/cuda/pass_block.cuh"
 #include "kernels/cuda/quote_block.cuh"
 
-/* The bars after the next one on their way, by the offers' warps while the steps are made: a pass's
+/* Where the states of the bar after the next one come, `row` being this bar's. */
+template <typename T>
+static __device__ __forceinline__ T *rows_to_come(const policy_plan &plan, uint8_t *shared, int row)
+{
+    const int next = policy_next_row<STATE_ROWS>(row);
+    return (T *)(shared + policy_state(plan, policy_next_row<STATE_ROWS>(next)));
+}
+
+/* The bars after the next one on their way, by two warps while the steps are made: a pass's
  * row of bar t + 2, and the quote that ends with it. */
 template <typename T>
 static __device__ __forceinline__ void fetch_bars(const backtest_view &v, const bar_share &share,
@@ -81,11 +89,8 @@ static __device__ void help_many(const backtest_view &v, const policy_plan &plan
             }
             orders_known<false>();
             if (helper < 2) {
-                fetch_bars<T>(
-                    v, share, block, plans, count, bar,
-                    (T *)(shared + policy_state(plan, policy_next_row<STATE_ROWS>(
-                                                          policy_next_row<STATE_ROWS>(row)))),
-                    now ^ 1);
+                fetch_bars<T>(v, share, block, plans, count, bar,
+                              rows_to_come<T>(plan, shared, row), now ^ 1);
                 __syncwarp();
                 if (roomy) {
                     make_limits(plans, block->quote[now ^ 1], helper, count, block->offer[now ^ 1]);
@@ -133,6 +138,7 @@ static __device__ __forceinline__ void make_entropies(const pass_plan *p, const 
     }
 }
 
+/* What each order would meet, and the entropies to come. */
 template <bool HELD>
 static __device__ void make_few_orders(const backtest_view &v, backtest_block *block,
                                        const pass_block &group)
@@ -167,8 +173,7 @@ static __device__ void keep_few_books(const backtest_view &v, const policy_plan 
     for (int now = 0, row = 0, round = 0;;
          now ^= 1, row = policy_next_row<STATE_ROWS>(row), round++) {
         const bool live = bar_begins<HELD>(block, now);
-        T *rows = (T *)(shared + policy_state(plan, policy_next_row<STATE_ROWS>(
-                                                        policy_next_row<STATE_ROWS>(row))));
+        T *rows = rows_to_come<T>(plan, shared, row);
         const int32_t bar = p->lane.begin + round + 2; /* all passes go on together */
         const bool comes = live && w < count && bar < p->lane.end;
 #pragma unroll 1
@@ -198,6 +203,7 @@ static __device__ void keep_few_books(const backtest_view &v, const policy_plan 
     books_complete();
 }
 
+/* The rest of the offers. */
 template <bool HELD> static __device__ void make_few_rests(backtest_block *block, int count)
 {
     const int w = (int)threadIdx.x % 32 / 8, i = (int)threadIdx.x % 8, pass = w < count ? w : 0;
@@ -218,8 +224,8 @@ static __device__ __forceinline__ int quiet_column(int i)
     return i < ENTROPY_COLUMN ? i : i + 1;
 }
 
-/* settings: of the block's passes, in global memory: read before the block's own copies are there
- */
+/* The states after a bar in which nothing trades. settings: of the block's passes, in global
+ * memory: read before the block's own copies are there. */
 template <bool HELD>
 static __device__ void make_quiet_states(backtest_block *block, const pass_plan *settings,
                                          int count)
@@ -258,6 +264,7 @@ static __device__ void make_quiet_states(backtest_block *block, const pass_plan 
     books_complete();
 }
 
+/* What a helping warp does from the first bar to the last. */
 template <typename T, bool HELD>
 static __device__ __forceinline__ void help_passes(const backtest_view &v, const policy_plan &plan,
                                                    uint8_t *shared, backtest_block *block,
