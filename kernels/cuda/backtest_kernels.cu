@@ -133,18 +133,15 @@ static __device__ __forceinline__ int32_t agent_action(const ho_branches *b,
     return group_sample<32>(*b, at, score, draw, true);
 }
 
-/* The portfolio columns of a pass at the close `close` into its state row: its warp's first thread
- * gathers their terms, then a thread a column. formula: this thread's column's. */
+/* The portfolio columns of a pass at the close `close` into its state row: its warp gathers
+ * their terms, then a thread has a column. formula: this thread's column's. */
 template <typename T>
-static __device__ __forceinline__ void warp_portfolio(const backtest_view &v, const pass_plan *p,
-                                                      const pass_state *s, const double *n_log2_n,
-                                                      double close, double sigma, uint64_t formula,
-                                                      ho_portfolio_terms *terms, T *row)
+static __device__ __forceinline__ void
+warp_portfolio(const backtest_view &v, const pass_plan *p, const ho_env *e, const double *n_log2_n,
+               double close, double sigma, uint64_t formula, ho_portfolio_terms *terms, T *row)
 {
     const int l = (int)threadIdx.x % 32;
-    if (l == 0) {
-        ho_portfolio_update(&p->lane, n_log2_n, &s->env, close, sigma, terms);
-    }
+    ho_portfolio_update(&p->lane, n_log2_n, e, close, sigma, terms);
     __syncwarp();
     if (l < v.state_columns) {
         const ho_ratio r = ho_portfolio_ratio(terms, formula, l);
@@ -187,7 +184,7 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
     const pass_block group = v.block[blockIdx.x];
     backtest_block *block = (backtest_block *)(shared + plan.extra);
     const uint8_t *packed = v.packed + (size_t)group.slots[0] * v.policy.bytes;
-    const int warp = (int)threadIdx.x / 32;
+    const int warp = warp_number();
     const bool roomy = HELD || v.roomy;
     const bool few = v.few && group.count <= FEW_PASSES;
     const pass_plan *plans = plans_of(v, block, group, roomy);
@@ -245,8 +242,8 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
             block->quote[1][warp].jump = block->quote[1][warp].funding = 0.0;
         }
         __syncwarp();
-        warp_portfolio(v, p, s, n_log2_n, block->quote[0][warp].before, block->quote[0][warp].sigma,
-                       formula, &block->terms[warp], rows);
+        warp_portfolio(v, p, &s->env, n_log2_n, block->quote[0][warp].before,
+                       block->quote[0][warp].sigma, formula, &block->terms[warp], rows);
     }
     const pass_quiet *quiet = &block->quiet[warp];
     const bool diverse = p->lane.config.diversity_penalty != 0.0;
@@ -330,13 +327,13 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
             }
             continue;
         }
-        if (owner) {
-            pass_advance(s, p, n_log2_n, q, offer, ring, &order, action, note);
-        }
+        const ho_env env = pass_advance<true>(s, p, n_log2_n, q, offer, ring, &order, action, note);
         __syncwarp();
         if (!s->done) {
-            warp_portfolio(v, p, s, n_log2_n, q->close, q->sigma_next, formula, &block->terms[warp],
-                           next);
+            warp_portfolio(v, p, &env, n_log2_n, q->close, q->sigma_next, formula,
+                           &block->terms[warp], next);
+        } else if (owner) {
+            pass_close(s, p, q, note);
         }
     }
     books_complete();
@@ -363,7 +360,10 @@ static __global__ void __launch_bounds__(RULE_THREADS)
             ho_rule_order(&rule, &p->lane, &v.market, &s->env, s->steps, &action);
         const ho_quote q = ho_market_quote(&v.market, p->lane.sigma, s->env.t);
         pass_note note;
-        pass_advance(s, p, v.market.n_log2_n, &q, NULL, p->ring, &order, action, &note);
+        pass_advance<false>(s, p, v.market.n_log2_n, &q, NULL, p->ring, &order, action, &note);
+        if (s->done) {
+            pass_close(s, p, &q, &note);
+        }
         pass_book_bar(s, p, &note);
         pass_book_trades(s, p, &note);
     }

@@ -138,7 +138,7 @@ group_portfolio(const ho_experience_view &v, const ho_env_lane *env, const ho_sl
     constexpr bool APART = S >= RATIOS; /* a thread a column */
     const int sub = (int)threadIdx.x % S, form = env->config.state_form;
     ho_ratio *ratio = (ho_ratio *)score;
-    if (APART && wanted && sub == 0) {
+    if (APART && wanted && (S == 32 || sub == 0)) {
         ho_portfolio_update(env, v.market.n_log2_n, &s->env, close, sigma, terms);
     }
     if (!APART && wanted && sub == 0) {
@@ -344,7 +344,8 @@ static __global__ void __launch_bounds__(HELPED ? HELPED_THREADS : POLICY_THREAD
     policy_load<T, HELD>(v.policy, plan, packed, shared, held); /* ends with a barrier */
 
     /* Thread group e carries slot n; its first thread owns the slot's environment. */
-    const int e = (int)threadIdx.x / S, sub = (int)threadIdx.x % S, n = first + e;
+    const int e = S == 32 ? warp_number() : (int)threadIdx.x / S;
+    const int sub = (int)threadIdx.x % S, n = first + e;
     const bool exists = e < slots && n < v.episodes, owner = exists && sub == 0;
     ho_slot_device *s = &block->slot[e];
     ho_portfolio_terms *terms = &block->terms[E <= 16 ? e : 0];
@@ -451,14 +452,26 @@ static __global__ void __launch_bounds__(HELPED ? HELPED_THREADS : POLICY_THREAD
         ho_step_out out;
         ho_reward_in reward;
         out.end = HO_END_NONE;
-        __syncwarp(); /* scores are read before the owner's step writes there */
-        if (owner && active) {
-            bar = s->env.t;
+        ho_env copy;
+        if (HELPED) { /* a slot's warp makes its step, every thread the same */
+            action = __shfl_sync(0xffffffffu, action, 0);
+            copy = s->env;
+        }
+        __syncwarp(); /* scores and state are read before the step writes there */
+        if ((HELPED || owner) && active) {
+            ho_env *env = HELPED ? &copy : &s->env;
+            const ho_offer *offer =
+                HELPED ? offer_there(&block->offer[HELPED ? e : 0]) : (const ho_offer *)NULL;
+            const ho_ahead ahead =
+                offer ? offer->ahead : ho_env_look_ahead(&block->env, env, ring, quote);
             const ho_order order = ho_order_from_action(action);
-            ho_env_step_open(&block->env, v.market.n_log2_n, quote,
-                             HELPED ? offer_there(&block->offer[HELPED ? e : 0]) : NULL, &s->env,
-                             ring, &order, ledger, NULL, &out, &reward, step_ratio);
+            bar = env->t;
+            ho_env_step_open(&block->env, v.market.n_log2_n, quote, &ahead, offer, env, ring,
+                             &order, ledger, NULL, &out, &reward, step_ratio);
             active_steps++;
+            if (HELPED) {
+                ho_env_keep(&block->env.config, &s->env, env);
+            }
             if (ledger) {
                 ho_moments_add_closed(&block->env.config, &v.moments[at], ledger);
             }

@@ -78,48 +78,60 @@ static __device__ void pass_begin(pass_state *s, const pass_plan *p, const ho_ma
     }
 }
 
-/* The position at the last mark, and its forced exit inside the last return. */
+/* After a step that set done, by one thread: the position at the last mark, and its forced exit
+ * inside the last return. */
 static __device__ void pass_close(pass_state *s, const pass_plan *p, const ho_quote *q,
-                                  ho_step_out *out, ho_bookings *bookings)
+                                  pass_note *note)
 {
     const ho_env_config *c = &p->lane.config;
     const ho_account *a = &s->env.account;
+    ho_step_out out;
+    ho_step_out_clear(&out);
+    out.equity = note->equity;
     s->open_pnl = (q->close - a->entry) * (double)a->lots * c->lot * c->multiplier;
     s->open_position = a->lots != 0;
-    s->ruined = out->end == HO_END_RUIN;
-    ho_env_finish(&p->lane, q, &s->env, s->before, NULL, bookings, out);
+    ho_env_finish(&p->lane, q, &s->env, s->before, NULL, &note->bookings, &out);
+    note->equity = out.equity;
 }
 
-/* Decided: one bar. Sets done at the window's end and on ruin. q: of the bar; offer: or NULL;
- * action: composed, or -1. */
-static __device__ __forceinline__ void pass_advance(pass_state *s, const pass_plan *p,
-                                                    const double *n_log2_n, const ho_quote *q,
-                                                    const ho_offer *offer, uint32_t *ring_words,
-                                                    const ho_order *order, int32_t action,
-                                                    pass_note *note)
+/* Decided: one bar. Sets done at the window's end and on ruin; pass_close follows. Returns the
+ * state after it. q: of the bar; offer: or NULL; action: composed, or -1. WARP: by all threads of a
+ * warp alike, else by one. */
+template <bool WARP>
+static __device__ __forceinline__ ho_env pass_advance(pass_state *s, const pass_plan *p,
+                                                      const double *n_log2_n, const ho_quote *q,
+                                                      const ho_offer *offer, uint32_t *ring_words,
+                                                      const ho_order *order, int32_t action,
+                                                      pass_note *note)
 {
     ho_step_out out;
     ho_reward_in reward; /* nobody asks for it */
     ho_ratio ratio[HO_STEP_RATIOS];
-    const int32_t lots = s->env.account.lots, bar = q->bar;
+    ho_env env = s->env;
+    const double before = env.equity;
+    const int32_t lots = env.account.lots, bar = q->bar;
     const int32_t session_ends = (q->flags & HO_BAR_SESSION_END) != 0;
     const int64_t steps = s->steps + 1;
     const ho_ring ring = {ring_words, 1};
-    s->before = s->env.equity;
-    ho_env_step_open(&p->lane, n_log2_n, q, offer, &s->env, ring, order, NULL, &note->bookings,
+    const ho_ahead ahead = offer ? offer->ahead : ho_env_look_ahead(&p->lane, &env, ring, q);
+    if (WARP) {
+        __syncwarp(); /* all have read what some store now */
+    }
+    ho_env_step_open(&p->lane, n_log2_n, q, &ahead, offer, &env, ring, order, NULL, &note->bookings,
                      &out, &reward, ratio);
+    ho_env_keep(&p->lane.config, &s->env, &env);
+    s->before = before;
+    s->steps = steps;
+    s->done = out.end != HO_END_NONE;
+    s->ruined = out.end == HO_END_RUIN;
     note->held = out.lots != 0;
     note->changed = out.lots != lots;
     note->ambiguous = out.ambiguous;
     note->action = action;
     note->bar = bar;
     note->session_ends = session_ends || out.end != HO_END_NONE;
-    s->done = out.end != HO_END_NONE;
-    if (out.end != HO_END_NONE) {
-        pass_close(s, p, q, &out, &note->bookings);
-    }
-    s->steps = steps;
     note->equity = out.equity;
+    return env;
 }
 
 /* A bar that moves nothing but the price: the order is none, and no barrier, roll, funding, session

@@ -31,6 +31,15 @@ template <int THREADS, int ID> static __device__ __forceinline__ void barrier_of
     asm volatile("barrier.sync %0, %1;" ::"n"(ID), "n"(THREADS) : "memory");
 }
 
+/* This thread's warp, of which the compiler then knows that all its threads have the same. Work
+ * that one thread would do for a warp is shorter when all do it alike, from what belongs to their
+ * warp: no branch can part them, so nothing has to join them again, which takes longer than most
+ * branches. All read before any stores (__syncwarp), and they store the same. */
+static __device__ __forceinline__ int warp_number(void)
+{
+    return __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0);
+}
+
 /* ---- asynchronous copies: cp.async ---- */
 
 /* 16 bytes to shared memory; both addresses are multiples of 16. */

@@ -85,9 +85,8 @@ static inline HO_HD ho_ahead ho_env_look_ahead(const ho_env_lane *lane, const ho
     ahead.flattens = c->flat_at_session_end && (q->flags & HO_BAR_SESSION_END);
     ahead.dsr = c->reward_base == HO_REWARD_DSR;
     ahead.diverse = ho_diversity_on(c);
-    if (ahead.diverse) {
-        ahead.place = ho_diversity_place(c, e, ring);
-    }
+    const ho_category_place nowhere = {0, 0, 0, 0, {0, 0, 0}};
+    ahead.place = ahead.diverse ? ho_diversity_place(c, e, ring) : nowhere;
     return ahead;
 }
 

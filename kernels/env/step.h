@@ -166,16 +166,17 @@ static inline HO_HD void ho_env_judge_end(const ho_env_config *c, const ho_ahead
 enum { HO_RATIO_RET, HO_RATIO_LOAD, HO_RATIO_ENTROPY, HO_STEP_RATIOS };
 
 /* A step but for its reward, see ho_env_step: `in` gets what needs no division, `ratio` the rest,
- * so that a GPU can divide together with the portfolio's columns. q: of bar e->t + 1; offer: of the
- * account as it is, or NULL; ledger, bookings: or NULL. */
+ * so that a GPU can divide together with the portfolio's columns. q: of bar e->t + 1; looked:
+ * ho_env_look_ahead's; offer: of the account as it is, or NULL; ledger, bookings: or NULL. */
 static inline HO_HD void ho_env_step_open(const ho_env_lane *lane, const double *n_log2_n,
-                                          const ho_quote *q, const ho_offer *offer, ho_env *e,
-                                          ho_ring ring, const ho_order *order, ho_ledger *ledger,
+                                          const ho_quote *q, const ho_ahead *looked,
+                                          const ho_offer *offer, ho_env *e, ho_ring ring,
+                                          const ho_order *order, ho_ledger *ledger,
                                           ho_bookings *bookings, ho_step_out *out, ho_reward_in *in,
                                           ho_ratio ratio[HO_STEP_RATIOS])
 {
     const ho_env_config *c = &lane->config;
-    const ho_ahead ahead = offer ? offer->ahead : ho_env_look_ahead(lane, e, ring, q);
+    const ho_ahead ahead = *looked; /* no store holds up a load */
     const double before = e->equity, size = e->size;
     ho_step_out_clear(out);
     ho_market_step(c, q, &ahead, offer, &e->account, before, order, size, ledger, bookings, out);
@@ -208,6 +209,29 @@ static inline HO_HD void ho_env_step_open(const ho_env_lane *lane, const double 
     }
 }
 
+/* Stores what a step of these settings may have changed: `after` is a copy of e that went through
+ * ho_env_step_open. */
+static inline HO_HD void ho_env_keep(const ho_env_config *c, ho_env *e, const ho_env *after)
+{
+    e->account = after->account;
+    e->equity = after->equity;
+    e->anchor = after->anchor;
+    e->size = after->size;
+    e->t = after->t;
+    e->steps = after->steps;
+    if (ho_diversity_on(c)) {
+        e->ring_head = after->ring_head;
+        e->category_count[0] = after->category_count[0];
+        e->category_count[1] = after->category_count[1];
+        e->category_count[2] = after->category_count[2];
+    }
+    if (c->reward_base == HO_REWARD_DSR) {
+        e->dsr_a = after->dsr_a;
+        e->dsr_b = after->dsr_b;
+        e->dsr_steps = after->dsr_steps;
+    }
+}
+
 /* The reward of a step from the values of its quotients. curiosity: see ho_env_step. */
 static inline HO_HD void ho_env_step_reward(const ho_env_config *c, ho_reward_in *in,
                                             const double quotient[HO_STEP_RATIOS], float curiosity,
@@ -232,8 +256,9 @@ static inline HO_HD void ho_env_step(const ho_env_lane *lane, const ho_market_vi
     ho_ratio ratio[HO_STEP_RATIOS];
     double quotient[HO_STEP_RATIOS];
     const ho_quote quote = ho_market_quote(m, lane->sigma, e->t);
-    ho_env_step_open(lane, m->n_log2_n, &quote, NULL, e, ring, order, ledger, NULL, out, &in,
-                     ratio);
+    const ho_ahead ahead = ho_env_look_ahead(lane, e, ring, &quote);
+    ho_env_step_open(lane, m->n_log2_n, &quote, &ahead, NULL, e, ring, order, ledger, NULL, out,
+                     &in, ratio);
     for (int32_t i = 0; i < HO_STEP_RATIOS; i++) {
         quotient[i] = ho_quotient(ratio[i].num, ratio[i].den);
     }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The runtime's calls: errors, devices, launches; and its state.
  * HYPEROPT_EMULATOR_DEVICES (1), HYPEROPT_EMULATOR_MEMORY_MB of each (1024),
- * HYPEROPT_EMULATOR_PROCESSORS of each (16), HYPEROPT_EMULATOR_SM (80, 75).
+ * HYPEROPT_EMULATOR_PROCESSORS of each (16), HYPEROPT_EMULATOR_SM (80, 75, 90:
+ * its shared memory, not its instructions).
  * HYPEROPT_EMULATOR_FAULT=n: the n-th kernel of the process ends the context, as an illegal address
  * does: from there on nothing runs and calls answer so. */
 #include "runtime.h"

@@ -100,8 +100,10 @@ static int compare_steps(const ho_env_config *config, uint64_t seed)
         ho_reward_in in;
         ho_ratio ratio[HO_STEP_RATIOS];
         double quotient[HO_STEP_RATIOS];
-        ho_env_step_open(lane, m->n_log2_n, &quote, &offer, &parts, (ho_ring){ring[1], 1}, &order,
-                         NULL, &bookings, &out[1], &in, ratio);
+        ho_env after = parts; /* as a GPU's warp steps: on a copy, which is then kept */
+        ho_env_step_open(lane, m->n_log2_n, &quote, &offer.ahead, &offer, &after,
+                         (ho_ring){ring[1], 1}, &order, NULL, &bookings, &out[1], &in, ratio);
+        ho_env_keep(&lane->config, &parts, &after);
         for (int32_t i = 0; i < HO_STEP_RATIOS; i++) {
             quotient[i] = ho_quotient(ratio[i].num, ratio[i].den);
         }

@@ -143,6 +143,11 @@ template <int THREADS, int ID> static inline void barrier_of_first(void)
     ho_emu::partial_barrier(ID, THREADS, __FILE__, __LINE__);
 }
 
+static inline int warp_number(void)
+{
+    return (int)threadIdx.x / 32;
+}
+
 template <int THREADS, int ID> static inline void barrier_of_roles(void)
 {
     ho_emu::partial_barrier(ID, THREADS, __FILE__, __LINE__);
