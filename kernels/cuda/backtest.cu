@@ -372,6 +372,7 @@ static ho_status launch(backtest_run *run)
     v.rule_first = run->networks;
     v.rules = run->n - run->networks;
     v.ensemble = run->ensemble;
+    v.racecheck = ho_cuda_racecheck();
     if (run->cohort) {
         const ho_experience_view *e = &run->cohort->experience;
         v.policy = scoring_policy(run->cohort);

@@ -186,11 +186,11 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
     const uint8_t *packed = v.packed + (size_t)group.slots[0] * v.policy.bytes;
     const int warp = warp_number();
     const bool roomy = HELD || v.roomy;
-    const bool few = v.few && group.count <= FEW_PASSES;
+    const bool few = v.few && group.count <= FEW_PASSES, twice = !HELD || v.racecheck;
     const pass_plan *plans = plans_of(v, block, group, roomy);
     if (warp >= POLICY_WARPS) {
         registers_for_helpers<HELD>();
-        help_passes<T, HELD>(v, plan, shared, block, group, roomy, few);
+        help_passes<T>(v, plan, shared, block, group, roomy, few, twice);
         return;
     }
     registers_for_network<HELD>();
@@ -257,7 +257,7 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
             block->live[now][warp] = live;
         }
         policy_begin<T, 1, HELD>(v.policy, plan, shared, ahead);
-        if (!bar_begins<HELD>(block, now)) {
+        if (!bar_begins(block, now, twice)) {
             break;
         }
         if (ENSEMBLE) {

@@ -36,8 +36,9 @@ typedef struct backtest_view {
     int32_t samples;           /* PPO: some agent's ppo_sample_eval is on */
     int32_t ensemble;          /* some block has several members */
     int32_t shared_limit;
-    int32_t roomy; /* blocks have room for offers and tables */
-    int32_t few;   /* blocks of few passes work out quiet states */
+    int32_t roomy;     /* blocks have room for offers and tables */
+    int32_t few;       /* blocks of few passes work out quiet states */
+    int32_t racecheck; /* ho_cuda_racecheck */
 } backtest_view;
 
 /* HO_EUNSUPPORTED: the network does not fit a backtest's block. */

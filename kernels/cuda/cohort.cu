@@ -164,6 +164,7 @@ static void fill_experience_view(cuda_cohort *c, const cuda_backend *b, const cu
     v->stat = (ho_epoch_stat *)slice(c, HO_SLICE_STAT);
     v->processors = b->processors;
     v->shared_limit = b->shared_limit;
+    v->racecheck = ho_cuda_racecheck();
 #ifdef HO_CUDA_EMULATED
     v->helpers = 1;
 #else

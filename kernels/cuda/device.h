@@ -25,6 +25,11 @@ ho_status ho_cuda_wait(cudaStream_t stream, const char *what);
 ho_status ho_cuda_wait_event(cudaEvent_t event, const char *what);
 long ho_cuda_wait_count(void);
 
+/* HYPEROPT_CUDA_RACECHECK=1: blocks whose parts meet apart have two barriers where all of them
+ * meet. One gives the order, but racecheck loses sight of it where a part met in between
+ * (docs/gpu.md). */
+int ho_cuda_racecheck(void);
+
 #ifdef __cplusplus
 }
 #endif

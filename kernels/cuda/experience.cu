@@ -199,12 +199,15 @@ static __device__ __forceinline__ void record_step(ho_trace_step *trace, int32_t
     *(uint2 *)((uint8_t *)trace + 16) = make_uint2(flags0, flags1);
 }
 
-/* Where a block meets, its helpers included. */
-template <bool HELPED> static __device__ __forceinline__ void step_sync(void)
+/* Where a block meets, its helpers included. twice: see ho_cuda_racecheck. */
+template <bool HELPED> static __device__ __forceinline__ void step_sync(bool twice)
 {
     if (HELPED) {
         __syncwarp();
         barrier_of_roles<HELPED_THREADS, 2>();
+        if (twice) {
+            barrier_of_roles<HELPED_THREADS, 3>();
+        }
     } else {
         __syncthreads();
     }
@@ -258,7 +261,7 @@ help(const ho_experience_view &v, const policy_plan &plan, uint8_t *shared,
     const bar_share share = bar_share_of<T>(v.market, v.features);
     for (int step = 0, row = 0; step <= v.steps; step++, row = policy_next_row<HELPED_ROWS>(row)) {
         const int now = step & 1, next = policy_next_row<HELPED_ROWS>(row);
-        step_sync<true>(); /* states, accounts, quotes */
+        step_sync<true>(v.racecheck); /* states, accounts, quotes */
         const int32_t bar[2] = {block->bar[e & ~1], block->bar[e | 1]};
         if (step < v.steps) {
             if (block->begun[e & ~1] == step || block->begun[e | 1] == step) {
@@ -274,7 +277,7 @@ help(const ho_experience_view &v, const policy_plan &plan, uint8_t *shared,
                 offer_rest(&block->env, &block->slot[rest].env, ring, &block->quote[now][rest], i,
                            &block->offer[rest]);
             }
-            step_sync<true>(); /* scores, offers */
+            step_sync<true>(v.racecheck); /* scores, offers */
         }
         open_step *open = &block->open[now ^ 1][e];
         if (i == 0 && open->trace) {
@@ -404,7 +407,7 @@ static __global__ void __launch_bounds__(HELPED ? HELPED_THREADS : POLICY_THREAD
         T *const next_row = rows + policy_next_row<ROWS>(row) * (E * STATE_PITCH);
         const ho_quote *quote = &block->quote[HELPED ? now : 0][e];
         policy_begin<T, NT, HELD>(v.policy, plan, shared, ahead);
-        step_sync<HELPED>(); /* states and bars of this step */
+        step_sync<HELPED>(v.racecheck); /* states and bars of this step */
         const bool active = block->bar[e] >= 0;
         constexpr int row_chunks = (int)(HO_STATE_PAD * sizeof(T) / 16);
         uint8_t flags = 0;
@@ -425,8 +428,8 @@ static __global__ void __launch_bounds__(HELPED ? HELPED_THREADS : POLICY_THREAD
             copies_wait<0>();
             quote_complete<S>(&block->quote[0][e], block->bar[e], flags);
         }
-        step_sync<HELPED>(); /* scores */
-        int action = 0;      /* of the owner */
+        step_sync<HELPED>(v.racecheck); /* scores */
+        int action = 0;                 /* of the owner */
         if (!PLAIN && v.samples) {
             const sample_at draw = {block->env.key, (uint32_t)step, (uint32_t)n, epoch,
                                     HO_RNG_ACTION};
@@ -452,14 +455,12 @@ static __global__ void __launch_bounds__(HELPED ? HELPED_THREADS : POLICY_THREAD
         ho_step_out out;
         ho_reward_in reward;
         out.end = HO_END_NONE;
-        ho_env copy;
-        if (HELPED) { /* a slot's warp makes its step, every thread the same */
+        if (HELPED) { /* a slot's warp makes its step, every thread the same on a copy */
             action = __shfl_sync(0xffffffffu, action, 0);
-            copy = s->env;
         }
-        __syncwarp(); /* scores and state are read before the step writes there */
+        __syncwarp(); /* scores are read before the owner's step writes there */
         if ((HELPED || owner) && active) {
-            ho_env *env = HELPED ? &copy : &s->env;
+            ho_env copy = s->env, *env = HELPED ? &copy : &s->env;
             const ho_offer *offer =
                 HELPED ? offer_there(&block->offer[HELPED ? e : 0]) : (const ho_offer *)NULL;
             const ho_ahead ahead =
@@ -470,7 +471,10 @@ static __global__ void __launch_bounds__(HELPED ? HELPED_THREADS : POLICY_THREAD
                              &order, ledger, NULL, &out, &reward, step_ratio);
             active_steps++;
             if (HELPED) {
-                ho_env_keep(&block->env.config, &s->env, env);
+                __syncwarp(); /* all have read */
+            }
+            if (HELPED && owner) {
+                s->env = copy;
             }
             if (ledger) {
                 ho_moments_add_closed(&block->env.config, &v.moments[at], ledger);
@@ -529,7 +533,7 @@ static __global__ void __launch_bounds__(HELPED ? HELPED_THREADS : POLICY_THREAD
         }
     }
     if (HELPED) {
-        step_sync<HELPED>(); /* the last step's record can be made */
+        step_sync<HELPED>(v.racecheck); /* the last step's record can be made */
     }
     if (owner) {
         v.slot[at] = *s;

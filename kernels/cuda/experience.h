@@ -55,6 +55,7 @@ typedef struct ho_experience_view {
     ho_epoch_stat *stat;              /* [K] */
     int32_t processors, shared_limit; /* of the device */
     int32_t helpers;                  /* blocks of few states may have warps that help */
+    int32_t racecheck;                /* ho_cuda_racecheck */
 } ho_experience_view;
 
 /* Asks for the shared memory of the one kernel this cohort will run, so that only that one is

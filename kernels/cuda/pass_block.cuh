@@ -50,13 +50,12 @@ static_assert(PASSES_BLOCK == 8 && POLICY_WARPS == 8, "a pass a warp, a word of 
 enum { STATE_ROWS = 3 };
 
 /* The head of a bar: states, accounts, quotes and notes are there. Does any pass go on? One barrier
- * gives the order; racecheck sees it behind a second one (docs/gpu.md). */
-template <bool HELD>
-static __device__ __forceinline__ bool bar_begins(const backtest_block *block, int now)
+ * gives the order; racecheck sees it behind a second one (ho_cuda_racecheck). */
+static __device__ __forceinline__ bool bar_begins(const backtest_block *block, int now, bool twice)
 {
     __syncwarp();
     barrier_of_roles<PASS_THREADS, 2>();
-    if (!HELD) {
+    if (twice) {
         barrier_of_roles<PASS_THREADS, 4>();
     }
     return *(const uint64_t *)block->live[now] != 0; /* is any? */

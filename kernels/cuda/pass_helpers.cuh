@@ -54,9 +54,10 @@ static __device__ __forceinline__ void make_limits(const pass_plan *plans, const
 /* The helping warps of many passes. While the network decides: what each order of the coming step
  * would meet, two passes a warp, and the rest of the offers by the third. While the steps are made:
  * the first two fetch bars, the others keep the books of the bar before. */
-template <typename T, bool HELD>
+template <typename T>
 static __device__ void help_many(const backtest_view &v, const policy_plan &plan, uint8_t *shared,
-                                 backtest_block *block, const pass_block &group, bool roomy)
+                                 backtest_block *block, const pass_block &group, bool roomy,
+                                 bool twice)
 {
     const pass_plan *plans = plans_of(v, block, group, roomy);
     const bar_share share = bar_share_of<T>(v.market, v.features);
@@ -71,7 +72,7 @@ static __device__ void help_many(const backtest_view &v, const policy_plan &plan
     int32_t booked = -1;
     for (int now = 0, row = 0, round = 0;;
          now ^= 1, row = policy_next_row<STATE_ROWS>(row), round++) {
-        const bool live = bar_begins<HELD>(block, now);
+        const bool live = bar_begins(block, now, twice);
         const pass_note *note = &block->note[now ^ 1][own];
         if (live) {
             const int fetched = helper + 2 * lane; /* a thread a pass */
@@ -139,9 +140,8 @@ static __device__ __forceinline__ void make_entropies(const pass_plan *p, const 
 }
 
 /* What each order would meet, and the entropies to come. */
-template <bool HELD>
 static __device__ void make_few_orders(const backtest_view &v, backtest_block *block,
-                                       const pass_block &group)
+                                       const pass_block &group, bool twice)
 {
     const int count = group.count, threads = threads_a_pass(count);
     const int number = (int)threadIdx.x % 32 / threads, sub = (int)threadIdx.x % threads;
@@ -149,7 +149,7 @@ static __device__ void make_few_orders(const backtest_view &v, backtest_block *b
     const ho_env_config c = v.plan[group.first + w].lane.config; /* a copy */
     const ho_ring ring = {block->ring[w], 1};
     const pass_state *s = &block->state[w];
-    for (int now = 0; bar_begins<HELD>(block, now); now ^= 1) {
+    for (int now = 0; bar_begins(block, now, twice); now ^= 1) {
         if (number < count && !s->done) {
             offer_orders(&c, &s->env, &block->quote[now][w], sub, threads, &block->offer[0][w]);
             make_entropies(&block->plan[w], &s->env, ring, block->n_log2_n, sub,
@@ -161,9 +161,9 @@ static __device__ void make_few_orders(const backtest_view &v, backtest_block *b
 }
 
 /* The books of the bar before; meanwhile the bar after the next one comes. */
-template <typename T, bool HELD>
+template <typename T>
 static __device__ void keep_few_books(const backtest_view &v, const policy_plan &plan,
-                                      uint8_t *shared, backtest_block *block, int count)
+                                      uint8_t *shared, backtest_block *block, int count, bool twice)
 {
     const bar_share share = bar_share_of<T>(v.market, v.features);
     const int w = (int)threadIdx.x % 32;
@@ -172,7 +172,7 @@ static __device__ void keep_few_books(const backtest_view &v, const policy_plan 
     int32_t booked = -1;
     for (int now = 0, row = 0, round = 0;;
          now ^= 1, row = policy_next_row<STATE_ROWS>(row), round++) {
-        const bool live = bar_begins<HELD>(block, now);
+        const bool live = bar_begins(block, now, twice);
         T *rows = rows_to_come<T>(plan, shared, row);
         const int32_t bar = p->lane.begin + round + 2; /* all passes go on together */
         const bool comes = live && w < count && bar < p->lane.end;
@@ -204,11 +204,11 @@ static __device__ void keep_few_books(const backtest_view &v, const policy_plan 
 }
 
 /* The rest of the offers. */
-template <bool HELD> static __device__ void make_few_rests(backtest_block *block, int count)
+static __device__ void make_few_rests(backtest_block *block, int count, bool twice)
 {
     const int w = (int)threadIdx.x % 32 / 8, i = (int)threadIdx.x % 8, pass = w < count ? w : 0;
     const ho_ring ring = {block->ring[pass], 1};
-    for (int now = 0; bar_begins<HELD>(block, now); now ^= 1) {
+    for (int now = 0; bar_begins(block, now, twice); now ^= 1) {
         if (w < count && !block->state[w].done) {
             offer_rest(&block->plan[w].lane, &block->state[w].env, ring, &block->quote[now][w], i,
                        &block->offer[0][w]);
@@ -226,9 +226,8 @@ static __device__ __forceinline__ int quiet_column(int i)
 
 /* The states after a bar in which nothing trades. settings: of the block's passes, in global
  * memory: read before the block's own copies are there. */
-template <bool HELD>
 static __device__ void make_quiet_states(backtest_block *block, const pass_plan *settings,
-                                         int count)
+                                         int count, bool twice)
 {
     const int threads = threads_a_pass(count), sub = (int)threadIdx.x % threads;
     const int number = (int)threadIdx.x % 32 / threads, w = number < count ? number : 0;
@@ -241,7 +240,7 @@ static __device__ void make_quiet_states(backtest_block *block, const pass_plan 
     const double limit = ho_portfolio_limit(form, column);
     ho_portfolio_terms *terms = &block->quiet_terms[w];
     pass_quiet *quiet = &block->quiet[w];
-    for (int now = 0; bar_begins<HELD>(block, now); now ^= 1) {
+    for (int now = 0; bar_begins(block, now, twice); now ^= 1) {
         const pass_state *s = &block->state[w];
         const bool wanted = number < count && !s->done;
         if (wanted && sub == 0) {
@@ -264,28 +263,28 @@ static __device__ void make_quiet_states(backtest_block *block, const pass_plan 
     books_complete();
 }
 
-/* What a helping warp does from the first bar to the last. */
-template <typename T, bool HELD>
-static __device__ __forceinline__ void help_passes(const backtest_view &v, const policy_plan &plan,
-                                                   uint8_t *shared, backtest_block *block,
-                                                   const pass_block &group, bool roomy, bool few)
+/* What a helping warp does from the first bar to the last. twice: see bar_begins. */
+template <typename T>
+static __device__ __forceinline__ void
+help_passes(const backtest_view &v, const policy_plan &plan, uint8_t *shared, backtest_block *block,
+            const pass_block &group, bool roomy, bool few, bool twice)
 {
     if (!few) {
-        help_many<T, HELD>(v, plan, shared, block, group, roomy);
+        help_many<T>(v, plan, shared, block, group, roomy, twice);
         return;
     }
     switch ((int)threadIdx.x / 32 - POLICY_WARPS) {
     case 0:
-        make_few_orders<HELD>(v, block, group);
+        make_few_orders(v, block, group, twice);
         break;
     case 1:
-        make_few_rests<HELD>(block, group.count);
+        make_few_rests(block, group.count, twice);
         break;
     case 2:
-        make_quiet_states<HELD>(block, v.plan + group.first, group.count);
+        make_quiet_states(block, v.plan + group.first, group.count, twice);
         break;
     default:
-        keep_few_books<T, HELD>(v, plan, shared, block, group.count);
+        keep_few_books<T>(v, plan, shared, block, group.count, twice);
         break;
     }
 }

@@ -195,7 +195,7 @@ static inline HO_HD void ho_env_step_open(const ho_env_lane *lane, const double 
     const int32_t lots = out->lots;
     ratio[HO_RATIO_RET] = ho_ratio_of(out->equity - before, before);
     ratio[HO_RATIO_LOAD] = ho_ratio_of((double)(lots < 0 ? -lots : lots), (double)c->max_lots);
-    ratio[HO_RATIO_ENTROPY] = ho_ratio_of(0.0, 1.0);
+    ho_ratio entropy = ho_ratio_of(0.0, 1.0);
     in->dsr = 0.0;
     in->label = out->label;
     in->judged = 0;
@@ -204,9 +204,10 @@ static inline HO_HD void ho_env_step_open(const ho_env_lane *lane, const double 
     }
     if (ahead.diverse) {
         const int32_t categories = ho_category_total(e);
-        ratio[HO_RATIO_ENTROPY] = ho_ratio_of(ho_entropy_times_n(e, n_log2_n), (double)categories);
+        entropy = ho_ratio_of(ho_entropy_times_n(e, n_log2_n), (double)categories);
         in->judged = categories >= c->diversity_warmup;
     }
+    ratio[HO_RATIO_ENTROPY] = entropy;
 }
 
 /* Stores what a step of these settings may have changed: `after` is a copy of e that went through

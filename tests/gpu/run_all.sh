@@ -85,6 +85,12 @@ if command -v compute-sanitizer >/dev/null; then
             step "sanitizer_${tool}_${run//[^a-z0-9]/_}" compute-sanitizer --tool "$tool" \
                 --error-exitcode 99 "$bin/test_gpu_form_lanes" "$run"
         done
+        # racecheck of these kernels alone: the fused ones of the same run take it minutes
+        filter=()
+        [ "$tool" != racecheck ] ||
+            filter=(--kernel-name kns=network_passes --kernel-name kns=experience)
+        HYPEROPT_CUDA_RACECHECK=1 step "sanitizer_${tool}_reference" compute-sanitizer \
+            --tool "$tool" "${filter[@]}" --error-exitcode 99 "$bin/test_gpu_parity" 'a_short_run*'
         step "sanitizer_${tool}_ppo" compute-sanitizer --tool "$tool" --error-exitcode 99 \
             "$bin/test_gpu_ppo" 'a_short_run*'
         step "sanitizer_${tool}_fp8" compute-sanitizer --tool "$tool" --error-exitcode 99 \

@@ -182,15 +182,28 @@ static ho_lane_config random_lane(const world *w, const ho_cohort_key *key)
     return lane;
 }
 
+/* The one whose second layer a block's registers hold. */
+static void reference_network(ho_cohort_key *key)
+{
+    key->hidden1 = key->hidden2 = 256;
+    key->head = 128;
+    key->precision = HO_PRECISION_BF16;
+}
+
 static void experience_of_random_actions_is_equal(void **state)
 {
     (void)state;
     static const int episodes[] = {1, 31, 32, 257};
     for (int i = 0; i < gpu_size(4, 3); i++) {
-        for (int form = 0; form < 4; form++) {
+        /* the last form takes long under the emulator */
+        const int forms = episodes[i] == 1 ? 5 : gpu_size(5, 4);
+        for (int form = 0; form < forms; form++) {
             pair p = open_pair(BARS, 0, WORLD_FEATURES);
             ho_cohort_key key = world_key(p.cpu, HO_DQN);
             ho_epoch_stat cpu, gpu;
+            if (form == 4) {
+                reference_network(&key);
+            }
             key.episodes = episodes[i];
             key.episode_length = 61;
             key.replay_capacity = form == 1 ? 50 : 20000; /* a ring smaller than an epoch */
@@ -295,18 +308,52 @@ static void an_update_agrees_with_the_cpu(void **state)
     }
 }
 
-/* What blocks work out ahead while a network decides changes no bit: the passes of a network and
- * of its actions alone are equal, with few windows a block and with many. */
+/* n windows of `bars` bars of a network and of its actions alone: what blocks work out ahead while
+ * a network decides changes no bit. Adds up the quiet bars and the trades. */
+static void check_own_actions(pair *p, const ho_cohort_key *key, const ho_lane_config *lane, int n,
+                              int bars, int64_t *quiet, int64_t *trades)
+{
+    ho_err err;
+    char what[32];
+    lanes l = open_lanes(p, key, lane);
+    ho_backtest_request *request = calloc((size_t)n, sizeof *request);
+    ho_backtest_result *a = calloc((size_t)n, sizeof *a), *b = calloc((size_t)n, sizeof *b);
+    for (int k = 0; k < n; k++) {
+        const int64_t begin = k * 37 % (BARS - bars);
+        request[k] = (ho_backtest_request){.policy = HO_POLICY_GREEDY,
+                                           .slot_count = 1,
+                                           .window = {begin, begin + bars - k % 5},
+                                           .want = 15};
+    }
+    CHECK_OK(ho_backtest(p->gpu->market, l.gpu, request, n, a, &err), &err);
+    for (int k = 0; k < n; k++) {
+        request[k].policy = HO_POLICY_ACTIONS;
+        request[k].env = &lane->env;
+        request[k].actions = a[k].actions;
+    }
+    CHECK_OK(ho_backtest(p->gpu->market, l.gpu, request, n, b, &err), &err);
+    for (int k = 0; k < n; k++) {
+        snprintf(what, sizeof what, "%d windows, window %d", n, k);
+        check_results_equal(what, &a[k], &b[k]);
+        *quiet += a[k].bars - a[k].position_changes;
+        *trades += a[k].trade_count;
+        ho_backtest_free(&a[k]);
+        ho_backtest_free(&b[k]);
+    }
+    free(request);
+    free(a);
+    free(b);
+    close_lanes(&l);
+}
+
+/* With few windows a block and with many. */
 static void the_actions_of_a_network_give_its_bits(void **state)
 {
     (void)state;
-    enum { WINDOW = 150 };
     const int counts[] = {30, gpu_size(600, 100)};
     pair p = open_pair(BARS, 0, HO_MARKET_FEATURES);
     for (int i = 0; i < 2 * SETTINGS; i++) {
-        const int which = i / 2, n = counts[i % 2];
-        ho_err err;
-        char what[32];
+        const int which = i / 2;
         int64_t quiet = 0, trades = 0;
         ho_cohort_key key = world_key(p.cpu, HO_DQN);
         key.state_form = which == 1 ? HO_STATE_SEED54 : HO_STATE_FULL;
@@ -317,37 +364,33 @@ static void the_actions_of_a_network_give_its_bits(void **state)
             lane.env.flat_at_session_end = 1;
             lane.env.max_lots = 1;
         }
-        lanes l = open_lanes(&p, &key, &lane);
-        ho_backtest_request *request = calloc((size_t)n, sizeof *request);
-        ho_backtest_result *a = calloc((size_t)n, sizeof *a), *b = calloc((size_t)n, sizeof *b);
-        for (int k = 0; k < n; k++) {
-            const int64_t begin = k * 37 % (BARS - WINDOW);
-            request[k] = (ho_backtest_request){.policy = HO_POLICY_GREEDY,
-                                               .slot_count = 1,
-                                               .window = {begin, begin + WINDOW - k % 5},
-                                               .want = 15};
-        }
-        CHECK_OK(ho_backtest(p.gpu->market, l.gpu, request, n, a, &err), &err);
-        for (int k = 0; k < n; k++) {
-            request[k].policy = HO_POLICY_ACTIONS;
-            request[k].env = &lane.env;
-            request[k].actions = a[k].actions;
-        }
-        CHECK_OK(ho_backtest(p.gpu->market, l.gpu, request, n, b, &err), &err);
-        for (int k = 0; k < n; k++) {
-            snprintf(what, sizeof what, "setting %d, window %d", which, k);
-            check_results_equal(what, &a[k], &b[k]);
-            quiet += a[k].bars - a[k].position_changes;
-            trades += a[k].trade_count;
-            ho_backtest_free(&a[k]);
-            ho_backtest_free(&b[k]);
-        }
+        check_own_actions(&p, &key, &lane, counts[i % 2], 150, &quiet, &trades);
         assert_true(quiet > 0 && trades > 0);
-        free(request);
-        free(a);
-        free(b);
-        close_lanes(&l);
     }
+    close_pair(&p);
+}
+
+/* The same of the reference network, so short that racecheck can watch it. */
+static void a_short_run_of_the_reference_network(void **state)
+{
+    (void)state;
+    pair p = open_pair(BARS, 0, HO_MARKET_FEATURES);
+    ho_cohort_key key = world_key(p.cpu, HO_DQN);
+    int64_t quiet = 0, trades = 0;
+    reference_network(&key);
+    const ho_lane_config lane = random_lane(p.cpu, &key);
+    check_own_actions(&p, &key, &lane, 2, 16, &quiet, &trades);
+    check_own_actions(&p, &key, &lane, gpu_size(700, 70), 9, &quiet, &trades);
+    assert_true(quiet > 0 && trades > 0);
+    ho_epoch_stat cpu, gpu;
+    key.episodes = 3;
+    key.episode_length = 7;
+    ho_lane_config idle = lane;
+    idle.agent.learn_start = 1000000; /* no updates */
+    lanes l = open_lanes(&p, &key, &idle);
+    run_both(&l, &cpu, &gpu);
+    check_experience_equal(&cpu, &gpu);
+    close_lanes(&l);
     close_pair(&p);
 }
 
@@ -360,8 +403,7 @@ static void a_greedy_backtest_agrees_with_the_cpu(void **state)
         ho_err err;
         pair p = open_pair(BARS, 0, HO_MARKET_FEATURES);
         ho_cohort_key key = world_key(p.cpu, HO_DQN);
-        key.hidden1 = key.hidden2 = 256;
-        key.head = 128;
+        reference_network(&key);
         key.precision = bf16 ? HO_PRECISION_BF16 : HO_PRECISION_F32;
         key.state_form = form == 2 ? HO_STATE_SEED54 : HO_STATE_FULL;
         ho_lane_config lane = random_lane(p.cpu, &key);
@@ -405,6 +447,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(experience_of_random_actions_is_equal),
         cmocka_unit_test(an_update_agrees_with_the_cpu),
         cmocka_unit_test(the_actions_of_a_network_give_its_bits),
+        cmocka_unit_test(a_short_run_of_the_reference_network),
         cmocka_unit_test(a_greedy_backtest_agrees_with_the_cpu),
     };
     return GPU_TESTS_RUN(tests, argc, argv);
