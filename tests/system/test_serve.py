@@ -6,8 +6,8 @@ import signal
 import harness
 from harness import study_text
 
-# a quarter of the trials where a sanitizer makes each of them slow
-MANY, SOME = (30, 12) if "HYPEROPT_TEST_QUICK" in os.environ else (120, 50)
+# fewer trials where a sanitizer makes each of them slow
+MANY, SOME = (16, 8) if "HYPEROPT_TEST_QUICK" in os.environ else (120, 50)
 
 
 class Serve(harness.SystemTest):
