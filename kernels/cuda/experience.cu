@@ -4,7 +4,8 @@
  * leaves the multiprocessor between steps but the trace.
  *
  * All threads share the network (policy_block.cuh). Of a slot's group of threads the first owns
- * the environment; the others help with the argmax and the portfolio columns. A slot's numbers
+ * the environment; the others help with the argmax and the portfolio columns, and with helping
+ * warps, where the group is a warp, all make the step alike (warp_number). A slot's numbers
  * depend on its own state and counters alone, and the network's sums on nothing but the layer, so
  * the bits do not depend on E or on what shares the GPU. Compiled without contraction
  * (--fmad=false): money has the CPU backend's bits. */
@@ -122,13 +123,13 @@ static __device__ __forceinline__ void forget_held(ho_slot_device *s)
     }
 }
 
-/* A slot's portfolio columns: its owner gathers their terms and, where the group has not a thread a
- * column, works out their quotients, which wait in the slot's score row; the group's threads
- * divide, each its columns sub, sub + S, ..., which it keeps in `column` and puts into the state
- * row. With STEP the owner has put the quotients of the step's reward behind the columns in the
- * score row; their values go to `value`, `stride` apart. All threads of the warp take part;
- * `wanted` is the same in a group. formula: of the thread's column, if it has but one; close,
- * sigma: at the state's bar. */
+/* A slot's portfolio columns: its owner, or a group that is a warp, gathers their terms; where the
+ * group has not a thread a column, the owner works out their quotients, which wait in the slot's
+ * score row; the group's threads divide, each its columns sub, sub + S, ..., which it keeps in
+ * `column` and puts into the state row. With STEP the owner has put the quotients of the step's
+ * reward behind the columns in the score row; their values go to `value`, `stride` apart. All
+ * threads of the warp take part; `wanted` is the same in a group. formula: of the thread's column,
+ * if it has but one; close, sigma: at the state's bar. */
 template <typename T, int S, bool STEP, int COLUMNS>
 static __device__ __forceinline__ void
 group_portfolio(const ho_experience_view &v, const ho_env_lane *env, const ho_slot_device *s,
