@@ -247,11 +247,13 @@ static __device__ __forceinline__ void help_fetch(const ho_experience_view &v,
 
 /* The helping warps' loop, 16 threads a slot. While the network decides: offers of the step, and
  * the bars of an episode that has just begun. While the step is made: the reward and the record of
- * the one before, and the bars of the next one on their way. */
+ * the one before, and the bars of the next one on their way. settings: the lane's, in global
+ * memory: read before the block's own copy is there. */
 template <typename T>
 static __device__ __forceinline__ void
 help(const ho_experience_view &v, const policy_plan &plan, uint8_t *shared,
-     experience_block<HELPED_SLOTS, true> *block, int slots, uint32_t *rings)
+     experience_block<HELPED_SLOTS, true> *block, const ho_env_config *settings, int slots,
+     uint32_t *rings)
 {
     const int thread = (int)threadIdx.x - POLICY_THREADS, e = thread / 16, i = thread % 16;
     /* few slots leave warps idle, which work out the rest of their offers, but not at the start of
@@ -260,6 +262,7 @@ help(const ho_experience_view &v, const policy_plan &plan, uint8_t *shared,
     const int rest = spare ? e - HELPED_SLOTS / 2 : e;
     const ho_ring ring = {rings + rest, v.episodes};
     const bar_share share = bar_share_of<T>(v.market, v.features);
+    const ho_offer_part part = ho_offer_part_of(settings, i);
     for (int step = 0, row = 0; step <= v.steps; step++, row = policy_next_row<HELPED_ROWS>(row)) {
         const int now = step & 1, next = policy_next_row<HELPED_ROWS>(row);
         step_sync<true>(v.racecheck); /* states, accounts, quotes */
@@ -271,8 +274,8 @@ help(const ho_experience_view &v, const policy_plan &plan, uint8_t *shared,
                 __syncwarp();
             }
             if (block->bar[e] >= 0) {
-                offer_orders(&block->env.config, &block->slot[e].env, &block->quote[now][e], i, 16,
-                             &block->offer[e]);
+                offer_orders(&block->env.config, &part, &block->slot[e].env, &block->quote[now][e],
+                             i, 16, &block->offer[e]);
             }
             if (i < 4 && block->bar[rest] >= 0 && (!few || spare == (block->begun[rest] != step))) {
                 offer_rest(&block->env, &block->slot[rest].env, ring, &block->quote[now][rest], i,
@@ -323,7 +326,8 @@ static __global__ void __launch_bounds__(HELPED ? HELPED_THREADS : POLICY_THREAD
     if (HELPED) {
         if (threadIdx.x >= POLICY_THREADS) {
             registers_for_helpers<HELD>();
-            help<T>(v, plan, shared, (experience_block<HELPED_SLOTS, true> *)block, slots,
+            help<T>(v, plan, shared, (experience_block<HELPED_SLOTS, true> *)block,
+                    &lane->env.config, slots,
                     v.ring + (size_t)k * v.ring_words * v.episodes + first);
             return;
         }

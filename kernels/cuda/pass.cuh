@@ -113,13 +113,18 @@ static __device__ __forceinline__ ho_env pass_advance(pass_state *s, const pass_
     const int32_t session_ends = (q->flags & HO_BAR_SESSION_END) != 0;
     const int64_t steps = s->steps + 1;
     const ho_ring ring = {ring_words, 1};
-    const ho_ahead ahead = offer ? offer->ahead : ho_env_look_ahead(&p->lane, &env, ring, q);
+    ho_ahead ahead = offer ? offer->ahead
+                           : ho_look_ahead(&p->lane, env.t, env.steps,
+                                           (env.steps + 1) % p->lane.length == 0, env.size, q);
+    if (ahead.diverse) {
+        ahead.place = ho_diversity_place(&p->lane.config, &env, ring);
+    }
     if (WARP) {
         __syncwarp(); /* all have read what some store now */
     }
     ho_env_step_open(&p->lane, n_log2_n, q, &ahead, offer, &env, ring, order, NULL, &note->bookings,
                      &out, &reward, ratio);
-    ho_env_keep(&p->lane.config, &s->env, &env);
+    ho_env_keep(&ahead, &s->env, &env);
     s->before = before;
     s->steps = steps;
     s->done = out.end != HO_END_NONE;

@@ -41,19 +41,47 @@ static __device__ __forceinline__ void fetch_bars(const backtest_view &v, const 
     }
 }
 
-/* What limit and IOC orders of the passes `first`, `first` + 2, ... meet at their quotes. */
-static __device__ __forceinline__ void make_limits(const pass_plan *plans, const ho_quote *quotes,
-                                                   int first, int count, ho_offer *offers)
+/* The bar that comes, of a pass, as far as no account changes it. */
+typedef struct pass_ahead {
+    double size;  /* lots at exposure 1 at its decision */
+    int32_t left; /* bars to an anchor, once it has passed */
+} pass_ahead;
+
+/* Of the passes `first`, `first` + 2, ..., 4 threads each: the last of them looks ahead. plans: in
+ * global memory, read before the block's own copies are there. */
+static __device__ __forceinline__ pass_ahead pass_ahead_of(const pass_plan *plans, int first,
+                                                           int count)
 {
     const int pass = first + 2 * ((int)threadIdx.x % 32 / 4);
-    if (pass < count) {
-        offer_limits(&plans[pass].lane.config, &quotes[pass], (int)threadIdx.x % 4, &offers[pass]);
+    const ho_env_lane *lane = &plans[first < 2 && pass < count ? pass : 0].lane;
+    const pass_ahead ahead = {ho_size_at(&lane->config, -1.0, lane->sigma[lane->begin]),
+                              lane->length};
+    return ahead;
+}
+
+/* The rest of their offers: what limit and IOC orders meet, and what the bar changes by itself.
+ * bars: since the passes' begin, at the quotes' decision; called for each bar in turn. */
+static __device__ __forceinline__ void make_rests(const pass_plan *plans, const ho_quote *quotes,
+                                                  int first, int count, int32_t bars,
+                                                  pass_ahead *state, ho_offer *offers)
+{
+    const int pass = first + 2 * ((int)threadIdx.x % 32 / 4), i = (int)threadIdx.x % 4;
+    if (pass < count && i < 3) {
+        offer_limits(&plans[pass].lane.config, &quotes[pass], i, &offers[pass]);
+    } else if (pass < count) {
+        const ho_env_lane *lane = &plans[pass].lane;
+        state->left = state->left == 1 ? lane->length : state->left - 1;
+        const ho_ahead ahead =
+            ho_look_ahead(lane, lane->begin + bars, bars, state->left == lane->length, state->size,
+                          &quotes[pass]);
+        offers[pass].ahead = ahead;
+        state->size = ahead.size;
     }
 }
 
 /* The helping warps of many passes. While the network decides: what each order of the coming step
- * would meet, two passes a warp, and the rest of the offers by the third. While the steps are made:
- * the first two fetch bars, the others keep the books of the bar before. */
+ * would meet, two passes a warp. While the steps are made: the first two fetch bars and work out
+ * the rest of their offers, the others keep the books of the bar before. */
 template <typename T>
 static __device__ void help_many(const backtest_view &v, const policy_plan &plan, uint8_t *shared,
                                  backtest_block *block, const pass_block &group, bool roomy,
@@ -65,36 +93,36 @@ static __device__ void help_many(const backtest_view &v, const policy_plan &plan
     const int helper = (int)threadIdx.x / 32 - POLICY_WARPS;
     const int w = helper * 2 + lane / 16; /* of the orders */
     const bool orders = roomy && w < count;
-    const ho_env_config c = v.plan[group.first + (w < count ? w : 0)].lane.config; /* a copy */
-    const int own = lane % 4 == 0 && lane / 4 < count ? lane / 4 : 0; /* of the rest, of books */
+    const ho_env_config *c = &plans[w < count ? w : 0].lane.config;
+    const ho_offer_part part =
+        ho_offer_part_of(&v.plan[group.first + (w < count ? w : 0)].lane.config, lane % 16);
+    const int own = lane % 4 == 0 && lane / 4 < count ? lane / 4 : 0; /* of the books */
     const bool owns = lane % 4 == 0 && lane / 4 < count && helper >= 2;
-    const ho_ring ring = {block->ring[own], 1};
+    const int fetched = helper + 2 * lane; /* a thread a pass; its first bar to come: */
+    const int32_t first =
+        v.plan[group.first + (helper < 2 && fetched < count ? fetched : 0)].lane.begin + 2;
+    pass_ahead ahead = pass_ahead_of(v.plan + group.first, helper, count);
     int32_t booked = -1;
     for (int now = 0, row = 0, round = 0;;
          now ^= 1, row = policy_next_row<STATE_ROWS>(row), round++) {
         const bool live = bar_begins(block, now, twice);
         const pass_note *note = &block->note[now ^ 1][own];
         if (live) {
-            const int fetched = helper + 2 * lane; /* a thread a pass */
-            const int32_t bar = block->state[helper < 2 && fetched < count ? fetched : 0].env.t + 2;
             if (orders && !block->state[w].done) {
-                offer_orders(&c, &block->state[w].env, &block->quote[now][w], lane % 16, 16,
+                offer_orders(c, &part, &block->state[w].env, &block->quote[now][w], lane % 16, 16,
                              &block->offer[now][w]);
             }
-            if (roomy && helper == 2 && owns && !block->state[own].done) {
-                block->offer[now][own].ahead = ho_env_look_ahead(
-                    &plans[own].lane, &block->state[own].env, ring, &block->quote[now][own]);
-            }
             if (roomy && helper < 2 && round == 0) {
-                make_limits(plans, block->quote[now], helper, count, block->offer[now]);
+                make_rests(plans, block->quote[now], helper, count, 0, &ahead, block->offer[now]);
             }
             orders_known<false>();
             if (helper < 2) {
-                fetch_bars<T>(v, share, block, plans, count, bar,
+                fetch_bars<T>(v, share, block, plans, count, first + round,
                               rows_to_come<T>(plan, shared, row), now ^ 1);
                 __syncwarp();
                 if (roomy) {
-                    make_limits(plans, block->quote[now ^ 1], helper, count, block->offer[now ^ 1]);
+                    make_rests(plans, block->quote[now ^ 1], helper, count, round + 1, &ahead,
+                               block->offer[now ^ 1]);
                 }
             }
         }
@@ -147,11 +175,13 @@ static __device__ void make_few_orders(const backtest_view &v, backtest_block *b
     const int number = (int)threadIdx.x % 32 / threads, sub = (int)threadIdx.x % threads;
     const int w = number < count ? number : 0;
     const ho_env_config c = v.plan[group.first + w].lane.config; /* a copy */
+    const ho_offer_part part = ho_offer_part_of(&c, sub);
     const ho_ring ring = {block->ring[w], 1};
     const pass_state *s = &block->state[w];
     for (int now = 0; bar_begins(block, now, twice); now ^= 1) {
         if (number < count && !s->done) {
-            offer_orders(&c, &s->env, &block->quote[now][w], sub, threads, &block->offer[0][w]);
+            offer_orders(&c, &part, &s->env, &block->quote[now][w], sub, threads,
+                         &block->offer[0][w]);
             make_entropies(&block->plan[w], &s->env, ring, block->n_log2_n, sub,
                            block->quiet[w].entropy);
         }

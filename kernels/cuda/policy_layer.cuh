@@ -183,7 +183,7 @@ static __device__ __forceinline__ void policy_read_ahead(int tiles, uint32_t wei
                                                          const float *bias, policy_ahead &ahead)
 {
     const int warp = (int)threadIdx.x / 32, g = (int)threadIdx.x % 32 / 4;
-    if (TW == 1 && warp >= tiles) {
+    if (tiles < TW * POLICY_WARPS && warp >= tiles) {
         return;
     }
 #pragma unroll
@@ -207,7 +207,7 @@ policy_layer_few(int tiles, uint32_t weights, const policy_held &held, policy_ah
 {
     constexpr int PAIRS = STEPS / 2, DEPTH = PAIRS < 4 ? PAIRS : 4, RING = 8 / TW;
     const int warp = (int)threadIdx.x / 32, l = (int)threadIdx.x % 32, g = l / 4, t = l % 4;
-    if (TW == 1 && warp >= tiles) {
+    if (tiles < TW * POLICY_WARPS && warp >= tiles) {
         return;
     }
     const uint32_t row = in + ((l & 7) * in_pitch + (l >> 3) * 8) * 2;
@@ -260,7 +260,7 @@ policy_layer_fast(int tiles, uint32_t weights, const policy_held &held, uint32_t
 {
     constexpr int G = NT < 4 ? NT : (HELD ? 2 : 4); /* groups of 8 states at a time */
     const int warp = (int)threadIdx.x / 32, l = (int)threadIdx.x % 32, g = l / 4, t = l % 4;
-    if (TW == 1 && warp >= tiles) {
+    if (tiles < TW * POLICY_WARPS && warp >= tiles) {
         return;
     }
     const uint32_t row = in + ((l & 7) * in_pitch + (l >> 3) * 8) * 2;

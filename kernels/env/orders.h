@@ -194,25 +194,32 @@ static inline HO_HD int32_t ho_room(const ho_env_config *c, const ho_account *a,
     return ho_floor_lots((money > 0.0 ? money : 0.0) / per_lot);
 }
 
-/* Signed lots the order asks for, after urgency and limits; 0 for none. size: lots at exposure 1.
- * close: of the decision bar. */
-static inline HO_HD int32_t ho_wanted_trade(const ho_env_config *c, const ho_account *a,
-                                            const ho_order *order, double size, double close,
-                                            double equity, int32_t bar)
+/* The exposure an order may ask for. */
+static inline HO_HD double ho_allowed_exposure(const ho_env_config *c, double exposure)
+{
+    return !c->allow_short && exposure < 0.0 ? 0.0 : exposure;
+}
+
+/* The share of what is missing that an order trades at once. */
+static inline HO_HD double ho_urgency_share(const ho_env_config *c, int32_t urgency)
+{
+    const double *f = c->urgency_fraction;
+    /* no index, so that a GPU may keep the settings in registers */
+    return urgency == 0 ? f[0] : urgency == 1 ? f[1] : f[2];
+}
+
+/* Signed lots on the way to an allowed exposure, after urgency and limits; 0 for none. size: lots
+ * at exposure 1. close: of the decision bar. */
+static inline HO_HD int32_t ho_lots_towards(const ho_env_config *c, const ho_account *a,
+                                            double exposure, double share, double size,
+                                            double close, double equity, int32_t bar)
 {
     int32_t have = a->lots;
-    double exposure = order->exposure;
-    if (!c->allow_short && exposure < 0.0) {
-        exposure = 0.0;
-    }
-    int32_t delta = order->hold ? 0 : (int32_t)ho_round_half_away(exposure * size) - have;
+    int32_t delta = (int32_t)ho_round_half_away(exposure * size) - have;
     if (delta == 0) {
         return 0;
     }
     int32_t side = delta > 0 ? 1 : -1;
-    const double *f = c->urgency_fraction;
-    /* no index, so that a GPU may keep the settings in registers */
-    const double share = order->urgency == 0 ? f[0] : order->urgency == 1 ? f[1] : f[2];
     int32_t lots = ho_floor_lots(share * (double)(side * delta));
     int32_t after = have + side * (lots > 1 ? lots : 1);
     int32_t have_abs = have < 0 ? -have : have;
@@ -229,6 +236,17 @@ static inline HO_HD int32_t ho_wanted_trade(const ho_env_config *c, const ho_acc
         }
     }
     return after - have;
+}
+
+/* Signed lots the order asks for: see ho_lots_towards. */
+static inline HO_HD int32_t ho_wanted_trade(const ho_env_config *c, const ho_account *a,
+                                            const ho_order *order, double size, double close,
+                                            double equity, int32_t bar)
+{
+    return order->hold
+               ? 0
+               : ho_lots_towards(c, a, ho_allowed_exposure(c, order->exposure),
+                                 ho_urgency_share(c, order->urgency), size, close, equity, bar);
 }
 
 #endif

@@ -210,9 +210,9 @@ static inline HO_HD void ho_env_step_open(const ho_env_lane *lane, const double 
     ratio[HO_RATIO_ENTROPY] = entropy;
 }
 
-/* Stores what a step of these settings may have changed: `after` is a copy of e that went through
- * ho_env_step_open. */
-static inline HO_HD void ho_env_keep(const ho_env_config *c, ho_env *e, const ho_env *after)
+/* Stores what a step may have changed: `after` is a copy of e that went through ho_env_step_open,
+ * `ahead` what that was given. */
+static inline HO_HD void ho_env_keep(const ho_ahead *ahead, ho_env *e, const ho_env *after)
 {
     e->account = after->account;
     e->equity = after->equity;
@@ -220,13 +220,13 @@ static inline HO_HD void ho_env_keep(const ho_env_config *c, ho_env *e, const ho
     e->size = after->size;
     e->t = after->t;
     e->steps = after->steps;
-    if (ho_diversity_on(c)) {
+    if (ahead->diverse) {
         e->ring_head = after->ring_head;
         e->category_count[0] = after->category_count[0];
         e->category_count[1] = after->category_count[1];
         e->category_count[2] = after->category_count[2];
     }
-    if (c->reward_base == HO_REWARD_DSR) {
+    if (ahead->dsr) {
         e->dsr_a = after->dsr_a;
         e->dsr_b = after->dsr_b;
         e->dsr_steps = after->dsr_steps;

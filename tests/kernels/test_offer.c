@@ -54,14 +54,21 @@ static void walk_free(walk *w)
     test_market_free(w->m);
 }
 
+static ho_crossing order_of_offer(const ho_env_config *c, const ho_env *e, const ho_quote *q,
+                                  int32_t i)
+{
+    const ho_offer_part part = ho_offer_part_of(c, i);
+    return ho_offer_order(c, &part, &e->account, q, e->size, e->equity);
+}
+
 static ho_offer offer_of(const ho_env_lane *lane, const ho_env *e, ho_ring ring, const ho_quote *q)
 {
     const ho_env_config *c = &lane->config;
     ho_offer offer;
     for (int32_t i = 0; i < HO_OFFER_ORDERS; i++) {
-        offer.order[i] = ho_offer_order(c, &e->account, q, e->size, e->equity, i);
+        offer.order[i] = order_of_offer(c, e, q, i);
     }
-    offer.stop = ho_offer_order(c, &e->account, q, e->size, e->equity, HO_OFFER_ORDERS);
+    offer.stop = order_of_offer(c, e, q, HO_OFFER_ORDERS);
     offer.limit[0] = ho_limit_price(c, q->before + q->jump, -1);
     offer.limit[1] = ho_limit_price(c, q->before + q->jump, 1);
     offer.ioc_most = ho_ioc_most(c, q);
@@ -103,7 +110,7 @@ static int compare_steps(const ho_env_config *config, uint64_t seed)
         ho_env after = parts; /* as a GPU's warp steps: on a copy, which is then kept */
         ho_env_step_open(lane, m->n_log2_n, &quote, &offer.ahead, &offer, &after,
                          (ho_ring){ring[1], 1}, &order, NULL, &bookings, &out[1], &in, ratio);
-        ho_env_keep(&lane->config, &parts, &after);
+        ho_env_keep(&offer.ahead, &parts, &after);
         for (int32_t i = 0; i < HO_STEP_RATIOS; i++) {
             quotient[i] = ho_quotient(ratio[i].num, ratio[i].den);
         }
