@@ -11,7 +11,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "system"))
 import harness  # noqa: E402
 from harness import study_text  # noqa: E402
 
-TRIALS, EPOCHS, EVERY = 4, 8, 2
+QUICK = "HYPEROPT_TEST_QUICK" in os.environ  # where a sanitizer makes each epoch slow
+TRIALS, EPOCHS, EVERY = 4, 4 if QUICK else 8, 2
 TABLES = ("SELECT trial, value FROM trial_value ORDER BY trial",
           "SELECT trial, step, value FROM report ORDER BY trial, step",
           "SELECT trial, epoch, loss, reward_mean, experiences, validation FROM epoch_stat ORDER BY trial, epoch",
