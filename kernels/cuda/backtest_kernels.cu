@@ -134,17 +134,18 @@ static __device__ __forceinline__ int32_t agent_action(const ho_branches *b,
 }
 
 /* The portfolio columns of a pass at the close `close` into its state row: its warp gathers
- * their terms, then a thread has a column. formula: this thread's column's. */
+ * their terms, then a thread has a column. formula: of each column. */
 template <typename T>
 static __device__ __forceinline__ void
 warp_portfolio(const backtest_view &v, const pass_plan *p, const ho_env *e, const double *n_log2_n,
-               double close, double sigma, uint64_t formula, ho_portfolio_terms *terms, T *row)
+               double close, double sigma, const uint64_t *formula, ho_portfolio_terms *terms,
+               T *row)
 {
     const int l = (int)threadIdx.x % 32;
     ho_portfolio_update(&p->lane, n_log2_n, e, close, sigma, terms);
     __syncwarp();
     if (l < v.state_columns) {
-        const ho_ratio r = ho_portfolio_ratio(terms, formula, l);
+        const ho_ratio r = ho_portfolio_ratio(terms, formula[l], l);
         put_column(row + v.market_columns + l,
                    ho_ratio_value(&r, ho_portfolio_limit(p->lane.config.state_form, l)));
     }
@@ -209,6 +210,14 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
          i += POLICY_THREADS) {
         ((int64_t *)block->plan)[i] = ((const int64_t *)(v.plan + group.first))[i];
     }
+    if ((int)threadIdx.x < HO_PORTFOLIO_FEATURES) {
+        block->formula[threadIdx.x] =
+            ho_portfolio_formula(v.plan[group.first].lane.config.state_form, (int)threadIdx.x);
+    }
+    if (roomy && (int)threadIdx.x < group.count) {
+        block->orders[threadIdx.x] =
+            order_settings_of(&v.plan[group.first + threadIdx.x].lane.config);
+    }
     for (int i = (int)threadIdx.x; roomy && i < HO_PORTFOLIO_FEATURES; i += POLICY_THREADS) {
         for (int pass = 0; pass < PASSES_BLOCK; pass++) {
             block->quiet[pass].column[i] = 0.0f;
@@ -220,12 +229,14 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
     const double *n_log2_n = roomy ? block->n_log2_n : v.market.n_log2_n;
     policy_load<T, HELD>(v.policy, plan, packed, shared, held); /* ends with a barrier */
     uint32_t *ring = roomy ? block->ring[warp] : p->ring;
-    const uint64_t formula = ho_portfolio_formula(p->lane.config.state_form, (int)threadIdx.x % 32);
     if (exists) {
         const int32_t begin = p->lane.begin;
         if (owner) {
             pass_begin(s, p, &v.market, ring);
             ho_portfolio_begin(&p->lane, &block->terms[warp]);
+            for (int i = 0; roomy && i < 2; i++) {
+                ho_ahead_begin(&p->lane.config, &block->offer[i][warp].ahead);
+            }
             if (roomy) {
                 ho_portfolio_begin(&p->lane, &block->quiet_terms[warp]);
                 block->quiet_terms[warp].diverse = 0; /* the entropies are worked out apart */
@@ -243,7 +254,7 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
         }
         __syncwarp();
         warp_portfolio(v, p, &s->env, n_log2_n, block->quote[0][warp].before,
-                       block->quote[0][warp].sigma, formula, &block->terms[warp], rows);
+                       block->quote[0][warp].sigma, block->formula, &block->terms[warp], rows);
     }
     const pass_quiet *quiet = &block->quiet[warp];
     const bool diverse = p->lane.config.diversity_penalty != 0.0;
@@ -330,7 +341,7 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
         const ho_env env = pass_advance<true>(s, p, n_log2_n, q, offer, ring, &order, action, note);
         __syncwarp();
         if (!s->done) {
-            warp_portfolio(v, p, &env, n_log2_n, q->close, q->sigma_next, formula,
+            warp_portfolio(v, p, &env, n_log2_n, q->close, q->sigma_next, block->formula,
                            &block->terms[warp], next);
         } else if (owner) {
             pass_close(s, p, q, note);

@@ -262,7 +262,7 @@ help(const ho_experience_view &v, const policy_plan &plan, uint8_t *shared,
     const int rest = spare ? e - HELPED_SLOTS / 2 : e;
     const ho_ring ring = {rings + rest, v.episodes};
     const bar_share share = bar_share_of<T>(v.market, v.features);
-    const ho_offer_part part = ho_offer_part_of(settings, i);
+    ho_offer_part part = ho_offer_part_of(settings, i);
     for (int step = 0, row = 0; step <= v.steps; step++, row = policy_next_row<HELPED_ROWS>(row)) {
         const int now = step & 1, next = policy_next_row<HELPED_ROWS>(row);
         step_sync<true>(v.racecheck); /* states, accounts, quotes */

@@ -32,19 +32,21 @@ template <bool HELD> static __device__ __forceinline__ void registers_for_networ
 
 /* An offer's orders, by `threads` threads, this one being number `i`, whose first order is `part`.
  */
-static __device__ __forceinline__ void offer_orders(const ho_env_config *c,
-                                                    const ho_offer_part *part, const ho_env *e,
-                                                    const ho_quote *q, int i, int threads,
-                                                    ho_offer *offer)
+static __device__ __forceinline__ void offer_orders(const ho_env_config *c, ho_offer_part *part,
+                                                    const ho_env *e, const ho_quote *q, int i,
+                                                    int threads, ho_offer *offer)
 {
     const ho_account account = e->account;
     const double size = e->size, equity = e->equity;
     ho_offer_part own = *part;
     for (int n = i;; own = ho_offer_part_of(c, n)) {
         ho_crossing *to = n < HO_OFFER_ORDERS ? &offer->order[n] : &offer->stop;
-        *to = ho_offer_order(c, &own, &account, q, size, equity);
+        *to = ho_offer_order(c, &own, &account, q, size, equity, n);
+        if (n == i) {
+            *part = own;
+        }
         n += threads;
-        if (n > HO_OFFER_ORDERS) {
+        if (threads > HO_OFFER_ORDERS || n > HO_OFFER_ORDERS) {
             break;
         }
     }

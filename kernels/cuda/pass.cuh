@@ -113,11 +113,14 @@ static __device__ __forceinline__ ho_env pass_advance(pass_state *s, const pass_
     const int32_t session_ends = (q->flags & HO_BAR_SESSION_END) != 0;
     const int64_t steps = s->steps + 1;
     const ho_ring ring = {ring_words, 1};
-    ho_ahead ahead = offer ? offer->ahead
-                           : ho_look_ahead(&p->lane, env.t, env.steps,
-                                           (env.steps + 1) % p->lane.length == 0, env.size, q);
-    if (ahead.diverse) {
-        ahead.place = ho_diversity_place(&p->lane.config, &env, ring);
+    ho_ahead ahead;
+    if (offer) {
+        ahead = offer->ahead; /* but for its place, which of many passes nobody has looked for */
+        if (ahead.diverse) {
+            ahead.place = ho_diversity_place(&p->lane.config, &env, ring);
+        }
+    } else {
+        ahead = ho_env_look_ahead(&p->lane, &env, ring, q);
     }
     if (WARP) {
         __syncwarp(); /* all have read what some store now */

@@ -9,6 +9,7 @@
 #include "kernels/cuda/helpers.cuh"
 #include "kernels/cuda/pass.cuh"
 #include "kernels/cuda/policy_block.cuh"
+#include "kernels/cuda/quote_block.cuh"
 
 enum {
     PASS_THREADS = HELPED_THREADS,
@@ -26,17 +27,67 @@ typedef struct pass_quiet {
     float entropy[CATEGORIES]; /* its entropy column after an order of this category */
 } pass_quiet;
 
+/* What offers' orders need of the settings, side by side: few loads bring it. */
+typedef struct order_settings {
+    int4 whole;      /* cooldown, fill, has_volume, allow_short */
+    double2 pair[6]; /* max_leverage, cash_reserve; multiplier, lot; margin_per_lot, impact_coef;
+                        spread_bps, spread_ticks; tick_size, urgency_fraction[0]; [1], [2] */
+} order_settings;
+
+static __device__ __forceinline__ order_settings order_settings_of(const ho_env_config *c)
+{
+    const double *share = c->urgency_fraction;
+    order_settings s;
+    s.whole = make_int4(c->cooldown, c->fill, c->has_volume, c->allow_short);
+    s.pair[0] = make_double2(c->max_leverage, c->cash_reserve);
+    s.pair[1] = make_double2(c->multiplier, c->lot);
+    s.pair[2] = make_double2(c->margin_per_lot, c->impact_coef);
+    s.pair[3] = make_double2(c->spread_bps, c->spread_ticks);
+    s.pair[4] = make_double2(c->tick_size, share[0]);
+    s.pair[5] = make_double2(share[1], share[2]);
+    return s;
+}
+
+/* The same as settings, of which nothing else may be read. */
+static __device__ __forceinline__ ho_env_config config_of_orders(const order_settings *s)
+{
+    const int4 whole = s->whole;
+    const double2 p0 = s->pair[0], p1 = s->pair[1], p2 = s->pair[2], p3 = s->pair[3];
+    const double2 p4 = s->pair[4], p5 = s->pair[5];
+    ho_env_config c = {};
+    c.cooldown = whole.x;
+    c.fill = whole.y;
+    c.has_volume = whole.z;
+    c.allow_short = whole.w;
+    c.max_leverage = p0.x;
+    c.cash_reserve = p0.y;
+    c.multiplier = p1.x;
+    c.lot = p1.y;
+    c.margin_per_lot = p2.x;
+    c.impact_coef = p2.y;
+    c.spread_bps = p3.x;
+    c.spread_ticks = p3.y;
+    c.tick_size = p4.x;
+    c.urgency_fraction[0] = p4.y;
+    c.urgency_fraction[1] = p5.x;
+    c.urgency_fraction[2] = p5.y;
+    return c;
+}
+
 typedef struct backtest_block {
     pass_state state[PASSES_BLOCK];
     pass_note note[2][PASSES_BLOCK];          /* of this bar, of the last one */
     ho_quote quote[2][PASSES_BLOCK];          /* of this step, of the next one */
     alignas(8) uint8_t live[2][PASSES_BLOCK]; /* at the head of this bar, of the last one */
     ho_portfolio_terms terms[PASSES_BLOCK];
+    uint64_t formula[HO_PORTFOLIO_FEATURES]; /* of the portfolio's columns */
+    bar_share share[32];                     /* what each thread of a warp fetches of a bar */
     /* a policy that may be sampled: its weights; C51's, which need the room, are not */
     float draw[PASSES_BLOCK][SCORE_PITCH];
     /* where there is room; else steps go without offers, and the rest is read where it is */
     pass_plan plan[PASSES_BLOCK];
     ho_offer offer[2][PASSES_BLOCK]; /* of this step, of the next one */
+    order_settings orders[PASSES_BLOCK];
     pass_quiet quiet[PASSES_BLOCK];
     ho_portfolio_terms quiet_terms[PASSES_BLOCK];
     double n_log2_n[HO_DIVERSITY_MAX + 1]; /* the market's */

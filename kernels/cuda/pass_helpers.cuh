@@ -19,10 +19,11 @@ static __device__ __forceinline__ T *rows_to_come(const policy_plan &plan, uint8
 /* The bars after the next one on their way, by two warps while the steps are made: a pass's
  * row of bar t + 2, and the quote that ends with it. */
 template <typename T>
-static __device__ __forceinline__ void fetch_bars(const backtest_view &v, const bar_share &share,
-                                                  backtest_block *block, const pass_plan *plans,
-                                                  int count, int32_t bar, T *rows, int next)
+static __device__ __forceinline__ void fetch_bars(const backtest_view &v, backtest_block *block,
+                                                  const pass_plan *plans, int count, int32_t bar,
+                                                  T *rows, int next)
 {
+    const bar_share share = block->share[threadIdx.x % 32];
     const int warp = (int)threadIdx.x / 32 - POLICY_WARPS, own = warp + 2 * ((int)threadIdx.x % 32);
     const bool comes = own < count && bar < plans[own < count ? own : 0].lane.end;
 #pragma unroll 1
@@ -70,12 +71,11 @@ static __device__ __forceinline__ void make_rests(const pass_plan *plans, const 
         offer_limits(&plans[pass].lane.config, &quotes[pass], i, &offers[pass]);
     } else if (pass < count) {
         const ho_env_lane *lane = &plans[pass].lane;
+        ho_ahead *ahead = &offers[pass].ahead;
         state->left = state->left == 1 ? lane->length : state->left - 1;
-        const ho_ahead ahead =
-            ho_look_ahead(lane, lane->begin + bars, bars, state->left == lane->length, state->size,
-                          &quotes[pass]);
-        offers[pass].ahead = ahead;
-        state->size = ahead.size;
+        ho_ahead_bar(lane, lane->begin + bars, bars, state->left == lane->length, state->size,
+                     &quotes[pass], ahead);
+        state->size = ahead->size;
     }
 }
 
@@ -88,13 +88,11 @@ static __device__ void help_many(const backtest_view &v, const policy_plan &plan
                                  bool twice)
 {
     const pass_plan *plans = plans_of(v, block, group, roomy);
-    const bar_share share = bar_share_of<T>(v.market, v.features);
     const int count = group.count, lane = (int)threadIdx.x % 32;
     const int helper = (int)threadIdx.x / 32 - POLICY_WARPS;
     const int w = helper * 2 + lane / 16; /* of the orders */
     const bool orders = roomy && w < count;
-    const ho_env_config *c = &plans[w < count ? w : 0].lane.config;
-    const ho_offer_part part =
+    ho_offer_part part =
         ho_offer_part_of(&v.plan[group.first + (w < count ? w : 0)].lane.config, lane % 16);
     const int own = lane % 4 == 0 && lane / 4 < count ? lane / 4 : 0; /* of the books */
     const bool owns = lane % 4 == 0 && lane / 4 < count && helper >= 2;
@@ -103,13 +101,17 @@ static __device__ void help_many(const backtest_view &v, const policy_plan &plan
         v.plan[group.first + (helper < 2 && fetched < count ? fetched : 0)].lane.begin + 2;
     pass_ahead ahead = pass_ahead_of(v.plan + group.first, helper, count);
     int32_t booked = -1;
+    if (helper == 0) {
+        block->share[lane] = bar_share_of<T>(v.market, v.features);
+    }
     for (int now = 0, row = 0, round = 0;;
          now ^= 1, row = policy_next_row<STATE_ROWS>(row), round++) {
         const bool live = bar_begins(block, now, twice);
         const pass_note *note = &block->note[now ^ 1][own];
         if (live) {
-            if (orders && !block->state[w].done) {
-                offer_orders(c, &part, &block->state[w].env, &block->quote[now][w], lane % 16, 16,
+            if (orders) {
+                const ho_env_config c = config_of_orders(&block->orders[w]);
+                offer_orders(&c, &part, &block->state[w].env, &block->quote[now][w], lane % 16, 16,
                              &block->offer[now][w]);
             }
             if (roomy && helper < 2 && round == 0) {
@@ -117,7 +119,7 @@ static __device__ void help_many(const backtest_view &v, const policy_plan &plan
             }
             orders_known<false>();
             if (helper < 2) {
-                fetch_bars<T>(v, share, block, plans, count, first + round,
+                fetch_bars<T>(v, block, plans, count, first + round,
                               rows_to_come<T>(plan, shared, row), now ^ 1);
                 __syncwarp();
                 if (roomy) {
@@ -174,12 +176,12 @@ static __device__ void make_few_orders(const backtest_view &v, backtest_block *b
     const int count = group.count, threads = threads_a_pass(count);
     const int number = (int)threadIdx.x % 32 / threads, sub = (int)threadIdx.x % threads;
     const int w = number < count ? number : 0;
-    const ho_env_config c = v.plan[group.first + w].lane.config; /* a copy */
-    const ho_offer_part part = ho_offer_part_of(&c, sub);
+    ho_offer_part part = ho_offer_part_of(&v.plan[group.first + w].lane.config, sub);
     const ho_ring ring = {block->ring[w], 1};
     const pass_state *s = &block->state[w];
     for (int now = 0; bar_begins(block, now, twice); now ^= 1) {
         if (number < count && !s->done) {
+            const ho_env_config c = config_of_orders(&block->orders[w]);
             offer_orders(&c, &part, &s->env, &block->quote[now][w], sub, threads,
                          &block->offer[0][w]);
             make_entropies(&block->plan[w], &s->env, ring, block->n_log2_n, sub,

@@ -285,6 +285,9 @@ static __device__ __forceinline__ void policy_begin(const ho_policy_net &p, cons
     }
 }
 
+/* Of the shape that is held, for 8 states (policy_plan_make). */
+enum { HELD_PITCH = 256 + 8, HELD_HIDDEN_BYTES = 8 * HELD_PITCH * 2 };
+
 /* The reference network for 8 states, its second layer held in registers, the others in shared
  * memory. */
 template <typename T>
@@ -292,22 +295,22 @@ static __device__ __forceinline__ void
 policy_scores_few(const ho_policy_net &p, const policy_plan &plan, uint8_t *shared,
                   const policy_held &held, policy_ahead &ahead, int now, float *score)
 {
+    constexpr int pitch = HELD_PITCH; /* known, so that addresses share registers */
     const uint32_t at = shared_address(shared);
-    const uint32_t h0 = at + plan.hidden[0], h1 = at + plan.hidden[1];
-    void *const to0 = shared + plan.hidden[0], *const to1 = shared + plan.hidden[1];
-    const int pitch = plan.hidden_pitch;
+    const uint32_t h0 = at + plan.hidden[0], h1 = h0 + HELD_HIDDEN_BYTES;
+    void *const to0 = shared + plan.hidden[0];
+    void *const to1 = shared + plan.hidden[0] + HELD_HIDDEN_BYTES;
+    const float *bias = (const float *)(shared + plan.bias);
     policy_layer_few<T, 4, 2, false, false>(16, 0, held, ahead, at + policy_state(plan, now),
                                             STATE_PITCH, to0, pitch, 0);
-    policy_read_ahead<16, 2, true>(16, 0, policy_bias(p, plan, shared, 1), ahead);
+    policy_read_ahead<16, 2, true>(16, 0, bias + 256, ahead);
     policy_sync();
     policy_layer_few<T, 16, 2, true, false>(16, 0, held, ahead, h0, pitch, to1, pitch, 0);
-    policy_read_ahead<16, 1, false>(8, at + plan.resident[2], policy_bias(p, plan, shared, 2),
-                                    ahead);
+    policy_read_ahead<16, 1, false>(8, at + plan.resident[2], bias + 512, ahead);
     policy_sync();
     policy_layer_few<T, 16, 1, false, false>(8, at + plan.resident[2], held, ahead, h1, pitch, to0,
                                              pitch, 0);
-    policy_read_ahead<8, 1, false>(3, at + plan.resident[3], policy_bias(p, plan, shared, 3),
-                                   ahead);
+    policy_read_ahead<8, 1, false>(3, at + plan.resident[3], bias + 640, ahead);
     policy_sync();
     policy_layer_few<T, 8, 1, false, true>(3, 0, held, ahead, h0, pitch, score, SCORE_PITCH,
                                            p.outputs);

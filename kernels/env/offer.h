@@ -66,37 +66,42 @@ static inline HO_HD double ho_size_at(const ho_env_config *c, double before, dou
     return size;
 }
 
-/* All of it but the place, from the close of bar `begin`, `done` steps into the episode. size: lots
+/* What is the same in every bar. */
+static inline HO_HD void ho_ahead_begin(const ho_env_config *c, ho_ahead *ahead)
+{
+    const ho_category_place nowhere = {0, 0, 0, 0, {0, 0, 0}};
+    ahead->ruin = c->ruin_fraction * c->initial_capital;
+    ahead->dsr = c->reward_base == HO_REWARD_DSR;
+    ahead->diverse = ho_diversity_on(c);
+    ahead->place = nowhere;
+}
+
+/* All else but the place, from the close of bar `begin`, `done` steps into the episode. size: lots
  * at exposure 1 there; round: done + 1 is a multiple of the lane's length; q: of bar begin + 1. */
-static inline HO_HD ho_ahead ho_look_ahead(const ho_env_lane *lane, int32_t begin, int32_t done,
-                                           int32_t round, double size, const ho_quote *q)
+static inline HO_HD void ho_ahead_bar(const ho_env_lane *lane, int32_t begin, int32_t done,
+                                      int32_t round, double size, const ho_quote *q,
+                                      ho_ahead *ahead)
 {
     const ho_env_config *c = &lane->config;
     const int32_t t = begin + 1, steps = done + 1;
-    const ho_category_place nowhere = {0, 0, 0, 0, {0, 0, 0}};
-    ho_ahead ahead;
-    ahead.t = t;
-    ahead.steps = steps;
-    ahead.size = ho_size_at(c, size, q->sigma_next);
-    ahead.ruin = c->ruin_fraction * c->initial_capital;
-    ahead.end = ho_is_last(lane, t, q->flags)                ? HO_END_WINDOW
-                : !lane->evaluation && steps >= lane->length ? HO_END_LENGTH
-                                                             : HO_END_NONE;
-    ahead.anchored = lane->evaluation && round;
-    ahead.trades = !(c->has_volume && q->volume == 0.0);
-    ahead.flattens = c->flat_at_session_end && (q->flags & HO_BAR_SESSION_END);
-    ahead.dsr = c->reward_base == HO_REWARD_DSR;
-    ahead.diverse = ho_diversity_on(c);
-    ahead.place = nowhere;
-    return ahead;
+    ahead->t = t;
+    ahead->steps = steps;
+    ahead->size = ho_size_at(c, size, q->sigma_next);
+    ahead->end = ho_is_last(lane, t, q->flags)                ? HO_END_WINDOW
+                 : !lane->evaluation && steps >= lane->length ? HO_END_LENGTH
+                                                              : HO_END_NONE;
+    ahead->anchored = lane->evaluation && round;
+    ahead->trades = !(c->has_volume && q->volume == 0.0);
+    ahead->flattens = c->flat_at_session_end && (q->flags & HO_BAR_SESSION_END);
 }
 
 /* e: before the step; q: of bar e->t + 1. */
 static inline HO_HD ho_ahead ho_env_look_ahead(const ho_env_lane *lane, const ho_env *e,
                                                ho_ring ring, const ho_quote *q)
 {
-    ho_ahead ahead =
-        ho_look_ahead(lane, e->t, e->steps, (e->steps + 1) % lane->length == 0, e->size, q);
+    ho_ahead ahead;
+    ho_ahead_begin(&lane->config, &ahead);
+    ho_ahead_bar(lane, e->t, e->steps, (e->steps + 1) % lane->length == 0, e->size, q, &ahead);
     if (ahead.diverse) {
         ahead.place = ho_diversity_place(&lane->config, e, ring);
     }
@@ -140,31 +145,38 @@ static inline HO_HD ho_crossing ho_offer_cross(const ho_env_config *c, const ho_
     return x;
 }
 
-/* What is the same in every bar of order i of an offer; i = HO_OFFER_ORDERS: its stop. */
+/* Of an order of an offer, what bars of one size share. */
 typedef struct ho_offer_part {
-    double exposure, share; /* see ho_lots_towards */
-    int32_t stop;
+    double share;   /* see ho_lots_towards */
+    double size;    /* lots at exposure 1 that `target` is for; 0: none yet */
+    int32_t target; /* signed lots */
 } ho_offer_part;
 
+/* Order i of an offer; i = HO_OFFER_ORDERS: its stop. */
 static inline HO_HD ho_offer_part ho_offer_part_of(const ho_env_config *c, int32_t i)
 {
     ho_offer_part part;
-    part.stop = i == HO_OFFER_ORDERS;
-    part.exposure = ho_allowed_exposure(c, 0.5 * (double)(i / HO_URGENCIES - 2));
     part.share = ho_urgency_share(c, i % HO_URGENCIES);
+    part.size = 0.0;
+    part.target = 0;
     return part;
 }
 
-/* One order of an offer. size, equity: see ho_lots_towards. */
-static inline HO_HD ho_crossing ho_offer_order(const ho_env_config *c, const ho_offer_part *part,
+/* size: lots at exposure 1. */
+static inline HO_HD ho_crossing ho_offer_order(const ho_env_config *c, ho_offer_part *part,
                                                const ho_account *a, const ho_quote *q, double size,
-                                               double equity)
+                                               double equity, int32_t i)
 {
     int32_t lots = -a->lots;
     double reference = q->open;
-    if (!part->stop) {
-        lots = ho_lots_towards(c, a, part->exposure, part->share, size, q->before + q->jump, equity,
-                               q->bar);
+    if (part->size != size) {
+        const double exposure = 0.5 * (double)(i / HO_URGENCIES - 2);
+        part->size = size;
+        part->target = ho_target_lots(ho_allowed_exposure(c, exposure), size);
+    }
+    if (i < HO_OFFER_ORDERS) {
+        lots =
+            ho_lots_towards(c, a, part->target, part->share, q->before + q->jump, equity, q->bar);
         reference = ho_order_reference(c, q);
     }
     return ho_offer_cross(c, q, reference, lots);

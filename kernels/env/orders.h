@@ -208,14 +208,20 @@ static inline HO_HD double ho_urgency_share(const ho_env_config *c, int32_t urge
     return urgency == 0 ? f[0] : urgency == 1 ? f[1] : f[2];
 }
 
-/* Signed lots on the way to an allowed exposure, after urgency and limits; 0 for none. size: lots
- * at exposure 1. close: of the decision bar. */
+/* Signed lots of an allowed exposure; size: lots at exposure 1. */
+static inline HO_HD int32_t ho_target_lots(double exposure, double size)
+{
+    return (int32_t)ho_round_half_away(exposure * size);
+}
+
+/* Signed lots on the way to a position, after urgency and limits; 0 for none. close: of the
+ * decision bar. */
 static inline HO_HD int32_t ho_lots_towards(const ho_env_config *c, const ho_account *a,
-                                            double exposure, double share, double size,
-                                            double close, double equity, int32_t bar)
+                                            int32_t target, double share, double close,
+                                            double equity, int32_t bar)
 {
     int32_t have = a->lots;
-    int32_t delta = (int32_t)ho_round_half_away(exposure * size) - have;
+    int32_t delta = target - have;
     if (delta == 0) {
         return 0;
     }
@@ -238,15 +244,15 @@ static inline HO_HD int32_t ho_lots_towards(const ho_env_config *c, const ho_acc
     return after - have;
 }
 
-/* Signed lots the order asks for: see ho_lots_towards. */
+/* Signed lots the order asks for: see ho_lots_towards. size: lots at exposure 1. */
 static inline HO_HD int32_t ho_wanted_trade(const ho_env_config *c, const ho_account *a,
                                             const ho_order *order, double size, double close,
                                             double equity, int32_t bar)
 {
-    return order->hold
-               ? 0
-               : ho_lots_towards(c, a, ho_allowed_exposure(c, order->exposure),
-                                 ho_urgency_share(c, order->urgency), size, close, equity, bar);
+    const double exposure = ho_allowed_exposure(c, order->exposure);
+    return order->hold ? 0
+                       : ho_lots_towards(c, a, ho_target_lots(exposure, size),
+                                         ho_urgency_share(c, order->urgency), close, equity, bar);
 }
 
 #endif

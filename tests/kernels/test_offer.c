@@ -57,8 +57,8 @@ static void walk_free(walk *w)
 static ho_crossing order_of_offer(const ho_env_config *c, const ho_env *e, const ho_quote *q,
                                   int32_t i)
 {
-    const ho_offer_part part = ho_offer_part_of(c, i);
-    return ho_offer_order(c, &part, &e->account, q, e->size, e->equity);
+    ho_offer_part part = ho_offer_part_of(c, i);
+    return ho_offer_order(c, &part, &e->account, q, e->size, e->equity, i);
 }
 
 static ho_offer offer_of(const ho_env_lane *lane, const ho_env *e, ho_ring ring, const ho_quote *q)
