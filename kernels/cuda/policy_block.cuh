@@ -39,6 +39,22 @@ typedef struct policy_plan {
     int32_t held; /* second layer in registers, the others resident */
 } policy_plan;
 
+/* Elements between two states' hidden outputs: 16 bytes of skew for ldmatrix. */
+static constexpr int policy_pitch(int width)
+{
+    return (width + 31) / 32 * 32 + 8;
+}
+
+/* Of the plan of a held network with 8 states: known, so that its layers share registers of
+ * addresses. */
+enum {
+    HELD_PITCH = policy_pitch(256),
+    HELD_HIDDEN_BYTES = 8 * HELD_PITCH * 2, /* from hidden[0] to hidden[1] */
+    HELD_BIAS_1 = 256,                      /* floats before each layer's biases */
+    HELD_BIAS_2 = HELD_BIAS_1 + 256,
+    HELD_BIAS_3 = HELD_BIAS_2 + 128,
+};
+
 /* A barrier of the network's threads; a block may have more. */
 static __device__ __forceinline__ void policy_sync(void)
 {
@@ -285,9 +301,6 @@ static __device__ __forceinline__ void policy_begin(const ho_policy_net &p, cons
     }
 }
 
-/* Of the shape that is held, for 8 states (policy_plan_make). */
-enum { HELD_PITCH = 256 + 8, HELD_HIDDEN_BYTES = 8 * HELD_PITCH * 2 };
-
 /* The reference network for 8 states, its second layer held in registers, the others in shared
  * memory. */
 template <typename T>
@@ -295,7 +308,7 @@ static __device__ __forceinline__ void
 policy_scores_few(const ho_policy_net &p, const policy_plan &plan, uint8_t *shared,
                   const policy_held &held, policy_ahead &ahead, int now, float *score)
 {
-    constexpr int pitch = HELD_PITCH; /* known, so that addresses share registers */
+    constexpr int pitch = HELD_PITCH;
     const uint32_t at = shared_address(shared);
     const uint32_t h0 = at + plan.hidden[0], h1 = h0 + HELD_HIDDEN_BYTES;
     void *const to0 = shared + plan.hidden[0];
@@ -303,14 +316,14 @@ policy_scores_few(const ho_policy_net &p, const policy_plan &plan, uint8_t *shar
     const float *bias = (const float *)(shared + plan.bias);
     policy_layer_few<T, 4, 2, false, false>(16, 0, held, ahead, at + policy_state(plan, now),
                                             STATE_PITCH, to0, pitch, 0);
-    policy_read_ahead<16, 2, true>(16, 0, bias + 256, ahead);
+    policy_read_ahead<16, 2, true>(16, 0, bias + HELD_BIAS_1, ahead);
     policy_sync();
     policy_layer_few<T, 16, 2, true, false>(16, 0, held, ahead, h0, pitch, to1, pitch, 0);
-    policy_read_ahead<16, 1, false>(8, at + plan.resident[2], bias + 512, ahead);
+    policy_read_ahead<16, 1, false>(8, at + plan.resident[2], bias + HELD_BIAS_2, ahead);
     policy_sync();
     policy_layer_few<T, 16, 1, false, false>(8, at + plan.resident[2], held, ahead, h1, pitch, to0,
                                              pitch, 0);
-    policy_read_ahead<8, 1, false>(3, at + plan.resident[3], bias + 640, ahead);
+    policy_read_ahead<8, 1, false>(3, at + plan.resident[3], bias + HELD_BIAS_3, ahead);
     policy_sync();
     policy_layer_few<T, 8, 1, false, true>(3, 0, held, ahead, h0, pitch, score, SCORE_PITCH,
                                            p.outputs);
@@ -517,7 +530,7 @@ static inline policy_plan policy_plan_make(const ho_policy_net *p, int states, i
     int at = 0;
     plan.held = held && p->bf16 && !p->noise_size && p->atoms == 1 && p->layer[0].out == 256 &&
                 p->layer[1].out == 256 && p->layer[2].out == 128 && p->layer[3].out == 48;
-    plan.hidden_pitch = (p->hidden_max + 31) / 32 * 32 + 8;
+    plan.hidden_pitch = policy_pitch(p->hidden_max);
     plan.bias = at;
     at += (p->bias_bytes + 15) / 16 * 16;
     plan.state = at;
