@@ -346,14 +346,15 @@ static void check_own_actions(pair *p, const ho_cohort_key *key, const ho_lane_c
     close_lanes(&l);
 }
 
-/* With few windows a block and with many. */
+/* With few windows a block, under the emulator 2 and 4, and with many. */
 static void the_actions_of_a_network_give_its_bits(void **state)
 {
     (void)state;
-    const int counts[] = {30, gpu_size(600, 100)};
+    enum { COUNTS = 3 };
+    const int counts[COUNTS] = {30, 55, gpu_size(600, 100)};
     pair p = open_pair(BARS, 0, HO_MARKET_FEATURES);
-    for (int i = 0; i < 2 * SETTINGS; i++) {
-        const int which = i / 2;
+    for (int i = 0; i < COUNTS * SETTINGS; i++) {
+        const int which = i / COUNTS;
         int64_t quiet = 0, trades = 0;
         ho_cohort_key key = world_key(p.cpu, HO_DQN);
         key.state_form = which == 1 ? HO_STATE_SEED54 : HO_STATE_FULL;
@@ -364,7 +365,7 @@ static void the_actions_of_a_network_give_its_bits(void **state)
             lane.env.flat_at_session_end = 1;
             lane.env.max_lots = 1;
         }
-        check_own_actions(&p, &key, &lane, counts[i % 2], 150, &quiet, &trades);
+        check_own_actions(&p, &key, &lane, counts[i % COUNTS], 150, &quiet, &trades);
         assert_true(quiet > 0 && trades > 0);
     }
     close_pair(&p);
