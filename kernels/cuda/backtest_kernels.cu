@@ -215,8 +215,8 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
             ho_portfolio_formula(v.plan[group.first].lane.config.state_form, (int)threadIdx.x);
     }
     if (roomy && (int)threadIdx.x < group.count) {
-        block->orders[threadIdx.x] =
-            order_settings_of(&v.plan[group.first + threadIdx.x].lane.config);
+        copy_order_settings(&v.plan[group.first + threadIdx.x].lane.config,
+                            &block->orders[threadIdx.x]);
     }
     for (int i = (int)threadIdx.x; roomy && i < HO_PORTFOLIO_FEATURES; i += POLICY_THREADS) {
         for (int pass = 0; pass < PASSES_BLOCK; pass++) {

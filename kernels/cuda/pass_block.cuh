@@ -28,50 +28,33 @@ typedef struct pass_quiet {
 } pass_quiet;
 
 /* What offers' orders need of the settings, side by side: few loads bring it. */
-typedef struct order_settings {
-    int4 whole;      /* cooldown, fill, has_volume, allow_short */
-    double2 pair[6]; /* max_leverage, cash_reserve; multiplier, lot; margin_per_lot, impact_coef;
-                        spread_bps, spread_ticks; tick_size, urgency_fraction[0]; [1], [2] */
+typedef struct alignas(16) order_settings {
+    int32_t cooldown, fill, has_volume, allow_short;
+    double max_leverage, cash_reserve, multiplier, lot, margin_per_lot, impact_coef;
+    double spread_bps, spread_ticks, tick_size, urgency_fraction[3];
 } order_settings;
 
-static __device__ __forceinline__ order_settings order_settings_of(const ho_env_config *c)
+/* Takes them from settings or from others of these; `to` may be settings of which nothing else is
+ * read. */
+template <typename From, typename To>
+static __device__ __forceinline__ void copy_order_settings(const From *from, To *to)
 {
-    const double *share = c->urgency_fraction;
-    order_settings s;
-    s.whole = make_int4(c->cooldown, c->fill, c->has_volume, c->allow_short);
-    s.pair[0] = make_double2(c->max_leverage, c->cash_reserve);
-    s.pair[1] = make_double2(c->multiplier, c->lot);
-    s.pair[2] = make_double2(c->margin_per_lot, c->impact_coef);
-    s.pair[3] = make_double2(c->spread_bps, c->spread_ticks);
-    s.pair[4] = make_double2(c->tick_size, share[0]);
-    s.pair[5] = make_double2(share[1], share[2]);
-    return s;
-}
-
-/* The same as settings, of which nothing else may be read. */
-static __device__ __forceinline__ ho_env_config config_of_orders(const order_settings *s)
-{
-    const int4 whole = s->whole;
-    const double2 p0 = s->pair[0], p1 = s->pair[1], p2 = s->pair[2], p3 = s->pair[3];
-    const double2 p4 = s->pair[4], p5 = s->pair[5];
-    ho_env_config c = {};
-    c.cooldown = whole.x;
-    c.fill = whole.y;
-    c.has_volume = whole.z;
-    c.allow_short = whole.w;
-    c.max_leverage = p0.x;
-    c.cash_reserve = p0.y;
-    c.multiplier = p1.x;
-    c.lot = p1.y;
-    c.margin_per_lot = p2.x;
-    c.impact_coef = p2.y;
-    c.spread_bps = p3.x;
-    c.spread_ticks = p3.y;
-    c.tick_size = p4.x;
-    c.urgency_fraction[0] = p4.y;
-    c.urgency_fraction[1] = p5.x;
-    c.urgency_fraction[2] = p5.y;
-    return c;
+    to->cooldown = from->cooldown;
+    to->fill = from->fill;
+    to->has_volume = from->has_volume;
+    to->allow_short = from->allow_short;
+    to->max_leverage = from->max_leverage;
+    to->cash_reserve = from->cash_reserve;
+    to->multiplier = from->multiplier;
+    to->lot = from->lot;
+    to->margin_per_lot = from->margin_per_lot;
+    to->impact_coef = from->impact_coef;
+    to->spread_bps = from->spread_bps;
+    to->spread_ticks = from->spread_ticks;
+    to->tick_size = from->tick_size;
+    to->urgency_fraction[0] = from->urgency_fraction[0];
+    to->urgency_fraction[1] = from->urgency_fraction[1];
+    to->urgency_fraction[2] = from->urgency_fraction[2];
 }
 
 typedef struct backtest_block {

@@ -110,7 +110,8 @@ static __device__ void help_many(const backtest_view &v, const policy_plan &plan
         const pass_note *note = &block->note[now ^ 1][own];
         if (live) {
             if (orders) {
-                const ho_env_config c = config_of_orders(&block->orders[w]);
+                ho_env_config c = {};
+                copy_order_settings(&block->orders[w], &c);
                 offer_orders(&c, &part, &block->state[w].env, &block->quote[now][w], lane % 16, 16,
                              &block->offer[now][w]);
             }
@@ -181,7 +182,8 @@ static __device__ void make_few_orders(const backtest_view &v, backtest_block *b
     const pass_state *s = &block->state[w];
     for (int now = 0; bar_begins(block, now, twice); now ^= 1) {
         if (number < count && !s->done) {
-            const ho_env_config c = config_of_orders(&block->orders[w]);
+            ho_env_config c = {};
+            copy_order_settings(&block->orders[w], &c);
             offer_orders(&c, &part, &s->env, &block->quote[now][w], sub, threads,
                          &block->offer[0][w]);
             make_entropies(&block->plan[w], &s->env, ring, block->n_log2_n, sub,
