@@ -296,7 +296,7 @@ static __device__ __forceinline__ void policy_begin(const ho_policy_net &p, cons
                                                     const uint8_t *shared, policy_ahead &ahead)
 {
     if (HELD && NT == 1) {
-        policy_read_ahead<4, 2, false>(16, shared_address(shared) + plan.resident[0],
+        policy_read_ahead<4, 2, false>(thread_anew(), 16, shared_address(shared) + plan.resident[0],
                                        policy_bias(p, plan, shared, 0), ahead);
     }
 }
@@ -309,23 +309,24 @@ policy_scores_few(const ho_policy_net &p, const policy_plan &plan, uint8_t *shar
                   const policy_held &held, policy_ahead &ahead, int now, float *score)
 {
     constexpr int pitch = HELD_PITCH;
+    const int thread = thread_anew(); /* what hangs on it would be spilled over a bar */
     const uint32_t at = shared_address(shared);
     const uint32_t h0 = at + plan.hidden[0], h1 = h0 + HELD_HIDDEN_BYTES;
     void *const to0 = shared + plan.hidden[0];
     void *const to1 = shared + plan.hidden[0] + HELD_HIDDEN_BYTES;
     const float *bias = (const float *)(shared + plan.bias);
-    policy_layer_few<T, 4, 2, false, false>(16, 0, held, ahead, at + policy_state(plan, now),
-                                            STATE_PITCH, to0, pitch, 0);
-    policy_read_ahead<16, 2, true>(16, 0, bias + HELD_BIAS_1, ahead);
+    policy_layer_few<T, 4, 2, false, false>(
+        thread, 16, 0, held, ahead, at + policy_state(plan, now), STATE_PITCH, to0, pitch, 0);
+    policy_read_ahead<16, 2, true>(thread, 16, 0, bias + HELD_BIAS_1, ahead);
     policy_sync();
-    policy_layer_few<T, 16, 2, true, false>(16, 0, held, ahead, h0, pitch, to1, pitch, 0);
-    policy_read_ahead<16, 1, false>(8, at + plan.resident[2], bias + HELD_BIAS_2, ahead);
+    policy_layer_few<T, 16, 2, true, false>(thread, 16, 0, held, ahead, h0, pitch, to1, pitch, 0);
+    policy_read_ahead<16, 1, false>(thread, 8, at + plan.resident[2], bias + HELD_BIAS_2, ahead);
     policy_sync();
-    policy_layer_few<T, 16, 1, false, false>(8, at + plan.resident[2], held, ahead, h1, pitch, to0,
-                                             pitch, 0);
-    policy_read_ahead<8, 1, false>(3, at + plan.resident[3], bias + HELD_BIAS_3, ahead);
+    policy_layer_few<T, 16, 1, false, false>(thread, 8, at + plan.resident[2], held, ahead, h1,
+                                             pitch, to0, pitch, 0);
+    policy_read_ahead<8, 1, false>(thread, 3, at + plan.resident[3], bias + HELD_BIAS_3, ahead);
     policy_sync();
-    policy_layer_few<T, 8, 1, false, true>(3, 0, held, ahead, h0, pitch, score, SCORE_PITCH,
+    policy_layer_few<T, 8, 1, false, true>(thread, 3, 0, held, ahead, h0, pitch, score, SCORE_PITCH,
                                            p.outputs);
 }
 

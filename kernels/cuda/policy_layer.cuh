@@ -169,20 +169,20 @@ policy_layer(const ho_policy_layer &layer, const uint4 *weights, uint32_t shared
     }
 }
 
-/* Word `step` of a warp's tile j of a layer in shared memory. */
+/* Word `step` of tile j of a thread's warp, of a layer in shared memory. */
 template <int STEPS>
-static __device__ __forceinline__ uint4 policy_word(uint32_t weights, int j, int step)
+static __device__ __forceinline__ uint4 policy_word(int thread, uint32_t weights, int j, int step)
 {
-    const int warp = (int)threadIdx.x / 32, l = (int)threadIdx.x % 32;
+    const int warp = thread / 32, l = thread % 32;
     return shared_load16(weights + (((warp + j * POLICY_WARPS) * STEPS + step) * 32 + l) * 16);
 }
 
 /* Reads the biases of a layer and, unless they are held, the first 8 words of its weights. */
 template <int STEPS, int TW, bool HELD>
-static __device__ __forceinline__ void policy_read_ahead(int tiles, uint32_t weights,
+static __device__ __forceinline__ void policy_read_ahead(int thread, int tiles, uint32_t weights,
                                                          const float *bias, policy_ahead &ahead)
 {
-    const int warp = (int)threadIdx.x / 32, g = (int)threadIdx.x % 32 / 4;
+    const int warp = thread / 32, g = thread % 32 / 4;
     if (tiles < TW * POLICY_WARPS && warp >= tiles) {
         return;
     }
@@ -192,7 +192,7 @@ static __device__ __forceinline__ void policy_read_ahead(int tiles, uint32_t wei
     }
 #pragma unroll
     for (int i = 0; i < 8 && !HELD; i++) {
-        ahead.word[i] = policy_word<STEPS>(weights, i / (8 / TW), i % (8 / TW));
+        ahead.word[i] = policy_word<STEPS>(thread, weights, i / (8 / TW), i % (8 / TW));
     }
 }
 
@@ -202,11 +202,12 @@ static __device__ __forceinline__ void policy_read_ahead(int tiles, uint32_t wei
  * policy_layer's. */
 template <typename T, int STEPS, int TW, bool HELD, bool FINAL>
 static __device__ __forceinline__ void
-policy_layer_few(int tiles, uint32_t weights, const policy_held &held, policy_ahead &ahead,
-                 uint32_t in, int in_pitch, void *out, int out_pitch, int actions)
+policy_layer_few(int thread, int tiles, uint32_t weights, const policy_held &held,
+                 policy_ahead &ahead, uint32_t in, int in_pitch, void *out, int out_pitch,
+                 int actions)
 {
     constexpr int PAIRS = STEPS / 2, DEPTH = PAIRS < 4 ? PAIRS : 4, RING = 8 / TW;
-    const int warp = (int)threadIdx.x / 32, l = (int)threadIdx.x % 32, g = l / 4, t = l % 4;
+    const int warp = thread / 32, l = thread % 32, g = l / 4, t = l % 4;
     if (tiles < TW * POLICY_WARPS && warp >= tiles) {
         return;
     }
@@ -232,7 +233,7 @@ policy_layer_few(int tiles, uint32_t weights, const policy_held &held, policy_ah
             mma_16x8x16(acc[j][step % 2], HELD ? held[HELD ? j : 0][HELD ? step : 0] : next, b[0],
                         b[1]);
             if (!HELD && step + RING < STEPS) {
-                next = policy_word<STEPS>(weights, j, step + RING);
+                next = policy_word<STEPS>(thread, weights, j, step + RING);
             }
         }
         if (step % 2 == 1 && step / 2 + DEPTH < PAIRS) {
@@ -297,7 +298,7 @@ policy_layer_fast(int tiles, uint32_t weights, const policy_held &held, uint32_t
                 for (int j = 0; j < TW; j++) {
                     const int step = pair * 2 + s;
                     const uint4 a = HELD ? held[HELD ? j : 0][HELD ? step : 0]
-                                         : policy_word<STEPS>(weights, j, step);
+                                         : policy_word<STEPS>((int)threadIdx.x, weights, j, step);
 #pragma unroll
                     for (int n = 0; n < G; n++) {
                         mma_16x8x16(acc[j][n][s], a, x[n][2 * s], x[n][2 * s + 1]);

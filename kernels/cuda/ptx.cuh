@@ -161,4 +161,14 @@ static __device__ __forceinline__ uint4 shared_load16(uint32_t address)
     return r;
 }
 
+/* The thread's number in its block. What hangs on it is worked out anew each time, not kept in
+ * registers from one round of a loop to the next. */
+static __device__ __forceinline__ int thread_anew(void)
+{
+    int thread = (int)threadIdx.x;
+    asm volatile("" : "+r"(thread));
+    __builtin_assume(thread >= 0 && thread < 1024);
+    return thread;
+}
+
 #endif

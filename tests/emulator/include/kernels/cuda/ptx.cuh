@@ -179,4 +179,9 @@ static inline uint4 shared_load16(uint32_t address)
     return *(const uint4 *)ho_emu::shared_pointer(address, 16);
 }
 
+static inline int thread_anew(void)
+{
+    return (int)threadIdx.x;
+}
+
 #endif
