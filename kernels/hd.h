@@ -13,6 +13,14 @@
 #define HO_HD
 #endif
 
+/* Of a struct's member: at a multiple of 16 bytes, so that a GPU loads and stores its neighbours at
+ * once. */
+#ifdef __cplusplus
+#define HO_ALIGN16 alignas(16)
+#else
+#define HO_ALIGN16 _Alignas(16)
+#endif
+
 /* num / den. The device's division leaves its fast path for a numerator of zero, which a flat
  * position makes the usual one: there a division that takes the fast path is made instead, and a
  * zero of the right sign returned. The bits are those of num / den. The move keeps the compiler,

@@ -369,6 +369,9 @@ static ho_status launch(backtest_run *run)
     v.state = run->at.state;
     v.block = run->at.block;
     v.blocks = run->blocks;
+    for (int b = 0; b < run->blocks; b++) {
+        v.most = run->block[b].count > v.most ? run->block[b].count : v.most;
+    }
     v.rule_first = run->networks;
     v.rules = run->n - run->networks;
     v.ensemble = run->ensemble;

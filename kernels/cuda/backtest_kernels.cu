@@ -134,24 +134,56 @@ static __device__ __forceinline__ int32_t agent_action(const ho_branches *b,
 }
 
 /* The portfolio columns of a pass at the close `close` into its state row: its warp gathers
- * their terms, then a thread has a column. formula: of each column. */
-template <typename T>
+ * their terms, then a thread has a column. formulas: of each column; PLAIN: the settings are. */
+template <typename T, bool PLAIN>
 static __device__ __forceinline__ void
 warp_portfolio(const backtest_view &v, const pass_plan *p, const ho_env *e, const double *n_log2_n,
-               double close, double sigma, const uint64_t *formula, ho_portfolio_terms *terms,
+               double close, double sigma, const uint64_t *formulas, ho_portfolio_terms *terms,
                T *row)
 {
     const int l = (int)threadIdx.x % 32;
-    ho_portfolio_update(&p->lane, n_log2_n, e, close, sigma, terms);
+    const uint64_t formula = formulas[l < HO_PORTFOLIO_FEATURES ? l : 0];
+    ho_portfolio_update(&p->lane, n_log2_n, e, close, sigma, PLAIN, aligned16(terms));
     __syncwarp();
     if (l < v.state_columns) {
-        const ho_ratio r = ho_portfolio_ratio(terms, formula[l], l);
+        const ho_ratio r = ho_portfolio_ratio(terms, formula, l);
         put_column(row + v.market_columns + l,
                    ho_ratio_value(&r, ho_portfolio_limit(p->lane.config.state_form, l)));
     }
 }
 
-/* The same of a bar in which nothing traded. category: of its order, -1: without an entropy. */
+/* What a pass's warp has at hand for its steps. */
+typedef struct pass_tools {
+    pass_state *state;
+    const pass_plan *plan;
+    const double *n_log2_n;
+    uint32_t *ring;
+    const uint64_t *formulas;
+    ho_portfolio_terms *terms;
+} pass_tools;
+
+/* One bar of a pass and, if it goes on, the columns of the state after it, by its warp. */
+template <typename T, bool PLAIN>
+static __device__ __forceinline__ pass_step warp_step(const backtest_view &v,
+                                                      const pass_tools &tools, const ho_quote *q,
+                                                      const ho_offer *offer, const ho_env *from,
+                                                      const ho_category_place *place,
+                                                      const ho_order *order, int32_t wanted,
+                                                      int32_t action, pass_note *note, T *next)
+{
+    ho_env env;
+    const pass_step step =
+        pass_advance<true, PLAIN>(tools.state, tools.plan, tools.n_log2_n, q, offer, from, place,
+                                  tools.ring, order, wanted, action, note, &env);
+    __syncwarp();
+    if (step == PASS_GOES_ON) {
+        warp_portfolio<T, PLAIN>(v, tools.plan, &env, tools.n_log2_n, q->close, q->sigma_next,
+                                 tools.formulas, tools.terms, next);
+    }
+    return step;
+}
+
+/* The columns of a bar in which nothing traded. category: of its order, -1: without an entropy. */
 template <typename T>
 static __device__ __forceinline__ void put_quiet(const backtest_view &v, const pass_quiet *quiet,
                                                  int category, T *row)
@@ -176,7 +208,8 @@ static __device__ __forceinline__ void warp_fetch(const backtest_view &v, const 
     }
 }
 
-template <typename T, bool HELD, bool ENSEMBLE>
+/* FEW: blocks of few passes; of kernels that are not HELD each block decides. */
+template <typename T, bool HELD, bool ENSEMBLE, bool FEW>
 static __global__ void __launch_bounds__(PASS_THREADS, 1)
     network_passes(const __grid_constant__ backtest_view v,
                    const __grid_constant__ policy_plan plan)
@@ -187,7 +220,8 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
     const uint8_t *packed = v.packed + (size_t)group.slots[0] * v.policy.bytes;
     const int warp = warp_number();
     const bool roomy = HELD || v.roomy;
-    const bool few = v.few && group.count <= FEW_PASSES, twice = !HELD || v.racecheck;
+    const bool few = HELD ? FEW : v.few && group.count <= FEW_PASSES;
+    const bool twice = !HELD || v.racecheck;
     const pass_plan *plans = plans_of(v, block, group, roomy);
     if (warp >= POLICY_WARPS) {
         registers_for_helpers<HELD>();
@@ -213,6 +247,9 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
     if ((int)threadIdx.x < HO_PORTFOLIO_FEATURES) {
         block->formula[threadIdx.x] =
             ho_portfolio_formula(v.plan[group.first].lane.config.state_form, (int)threadIdx.x);
+    }
+    for (int i = (int)threadIdx.x; i < (int)(sizeof block->state / 4); i += POLICY_THREADS) {
+        ((int32_t *)block->state)[i] = 0; /* warps without a pass look at theirs, too */
     }
     if (roomy && (int)threadIdx.x < group.count) {
         copy_order_settings(&v.plan[group.first + threadIdx.x].lane.config,
@@ -253,11 +290,16 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
             block->quote[1][warp].jump = block->quote[1][warp].funding = 0.0;
         }
         __syncwarp();
-        warp_portfolio(v, p, &s->env, n_log2_n, block->quote[0][warp].before,
-                       block->quote[0][warp].sigma, block->formula, &block->terms[warp], rows);
+        warp_portfolio<T, false>(v, p, &s->env, n_log2_n, block->quote[0][warp].before,
+                                 block->quote[0][warp].sigma, block->formula, &block->terms[warp],
+                                 rows);
     }
     const pass_quiet *quiet = &block->quiet[warp];
     const bool diverse = p->lane.config.diversity_penalty != 0.0;
+    if (HELD && threadIdx.x % 32 == 0) {
+        block->plain[warp] = ho_settings_are_plain(&p->lane.config);
+    }
+    const pass_tools tools = {s, p, n_log2_n, ring, block->formula, &block->terms[warp]};
     ensemble_vote vote;
     const ho_branches *branches = &v.policy.branches;
     const int candidates = branches->count > 1 ? (int)HO_ACTIONS : branches->outputs;
@@ -306,6 +348,11 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
                                       v_max);
             policy_sync();
         }
+        const ho_quote *q = &block->quote[now][warp];
+        /* beside the choice, which waits a good deal */
+        const ho_env env = *aligned16(&s->env);
+        const bool open = HELD && block->plain[warp] && ho_open_is_plain(&env.account, q);
+        const ho_category_place place = ho_diversity_place(&p->lane.config, &env, {ring, 1});
         int32_t action = 0;
         if (HELD) {
             action = group_argmax<32>(score, NULL, HO_ACTIONS);
@@ -327,7 +374,6 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
         if (!live) {
             continue;
         }
-        const ho_quote *q = &block->quote[now][warp];
         const ho_offer *offer = roomy ? offer_there(&block->offer[few ? 0 : now][warp]) : NULL;
         T *next = rows + policy_next_row<STATE_ROWS>(row) * row_elements;
         pass_note *note = &block->note[now][warp];
@@ -338,13 +384,23 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
             }
             continue;
         }
-        const ho_env env = pass_advance<true>(s, p, n_log2_n, q, offer, ring, &order, action, note);
-        __syncwarp();
-        if (!s->done) {
-            warp_portfolio(v, p, &env, n_log2_n, q->close, q->sigma_next, block->formula,
-                           &block->terms[warp], next);
-        } else if (owner) {
-            pass_close(s, p, q, note);
+        pass_step step = PASS_NOT_PLAIN;
+        const int32_t wanted = HELD ? offer->order[order.offer].lots : 0;
+        if (open && ho_order_is_plain(&order, offer, wanted)) {
+            step = warp_step<T, HELD>(v, tools, q, offer, &env, &place, &order, wanted, action,
+                                      note, next);
+        }
+        if (agreed<true>(step == PASS_GOES_ON)) {
+            continue;
+        }
+        if (agreed<true>(step == PASS_NOT_PLAIN)) {
+            step = warp_step<T, false>(v, tools, q, offer, aligned16(&s->env), &place, &order, 0,
+                                       action, note, next);
+        }
+        if (agreed<true>(step == PASS_ENDS)) {
+            if (owner) {
+                pass_close(s, p, q, note);
+            }
         }
     }
     books_complete();
@@ -371,7 +427,9 @@ static __global__ void __launch_bounds__(RULE_THREADS)
             ho_rule_order(&rule, &p->lane, &v.market, &s->env, s->steps, &action);
         const ho_quote q = ho_market_quote(&v.market, p->lane.sigma, s->env.t);
         pass_note note;
-        pass_advance<false>(s, p, v.market.n_log2_n, &q, NULL, p->ring, &order, action, &note);
+        ho_env env;
+        pass_advance<false, false>(s, p, v.market.n_log2_n, &q, NULL, &s->env, NULL, p->ring,
+                                   &order, 0, action, &note, &env);
         if (s->done) {
             pass_close(s, p, &q, &note);
         }
@@ -384,16 +442,20 @@ static __global__ void __launch_bounds__(RULE_THREADS)
 
 typedef void (*network_kernel)(backtest_view, policy_plan);
 
-static network_kernel kernel_of(int bf16, int held, int ensemble)
+static network_kernel kernel_of(int bf16, int held, int ensemble, int few)
 {
     if (!bf16) {
-        return ensemble ? network_passes<float, false, true> : network_passes<float, false, false>;
+        return ensemble ? network_passes<float, false, true, false>
+                        : network_passes<float, false, false, false>;
     }
     if (ensemble) {
-        return network_passes<__nv_bfloat16, false, true>;
+        return network_passes<__nv_bfloat16, false, true, false>;
     }
-    return held ? network_passes<__nv_bfloat16, true, false>
-                : network_passes<__nv_bfloat16, false, false>;
+    if (!held) {
+        return network_passes<__nv_bfloat16, false, false, false>;
+    }
+    return few ? network_passes<__nv_bfloat16, true, false, true>
+               : network_passes<__nv_bfloat16, true, false, false>;
 }
 
 /* Extra shared memory of a block. */
@@ -434,7 +496,8 @@ ho_status ho_cuda_backtest_networks(const backtest_view *v, cudaStream_t stream)
             plan.resident[l] = -1;
         }
     }
-    const network_kernel kernel = kernel_of(v->policy.bf16, plan.held, v->ensemble);
+    const network_kernel kernel =
+        kernel_of(v->policy.bf16, plan.held, v->ensemble, view.few && v->most <= FEW_PASSES);
     const ho_status rc = ho_cuda_status(
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, v->shared_limit),
         "shared memory of the backtest kernel");

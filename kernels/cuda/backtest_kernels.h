@@ -31,10 +31,10 @@ typedef struct backtest_view {
     const struct pass_plan *plan; /* [n] */
     struct pass_state *state;     /* [n] */
     const pass_block *block;      /* [blocks] of networks */
-    int32_t blocks;
-    int32_t rule_first, rules; /* plans of rules: the last ones */
-    int32_t samples;           /* PPO: some agent's ppo_sample_eval is on */
-    int32_t ensemble;          /* some block has several members */
+    int32_t blocks, most;         /* most: passes of a block */
+    int32_t rule_first, rules;    /* plans of rules: the last ones */
+    int32_t samples;              /* PPO: some agent's ppo_sample_eval is on */
+    int32_t ensemble;             /* some block has several members */
     int32_t shared_limit;
     int32_t roomy;     /* blocks have room for offers and tables */
     int32_t few;       /* blocks of few passes work out quiet states */

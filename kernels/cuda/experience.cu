@@ -140,7 +140,7 @@ group_portfolio(const ho_experience_view &v, const ho_env_lane *env, const ho_sl
     const int sub = (int)threadIdx.x % S, form = env->config.state_form;
     ho_ratio *ratio = (ho_ratio *)score;
     if (APART && wanted && (S == 32 || sub == 0)) {
-        ho_portfolio_update(env, v.market.n_log2_n, &s->env, close, sigma, terms);
+        ho_portfolio_update(env, v.market.n_log2_n, &s->env, close, sigma, 0, terms);
     }
     if (!APART && wanted && sub == 0) {
         ho_env_portfolio_ratios(env, v.market.n_log2_n, &s->env, close, sigma, ratio);

@@ -11,6 +11,12 @@
 #include "kernels/metrics/bar_stats.h"
 #include "kernels/metrics/trade_stats.h"
 
+/* A pointer to what lies at a multiple of 16 bytes: a few wide loads or stores instead of many. */
+template <typename T> static __device__ __forceinline__ T *aligned16(T *x)
+{
+    return (T *)__builtin_assume_aligned(x, 16);
+}
+
 /* What a pass is given. Array pointers are device memory, NULL unless wanted. */
 typedef struct pass_plan {
     ho_env_lane lane;
@@ -27,7 +33,7 @@ typedef struct pass_plan {
 
 /* What a pass keeps and, at its end, reports. The steps' part and the books' may belong to
  * different threads. */
-typedef struct pass_state {
+typedef struct alignas(16) pass_state {
     /* of the steps */
     ho_env env;
     double before; /* equity before the last step */
@@ -46,7 +52,7 @@ typedef struct pass_state {
 } pass_state;
 
 /* What a step tells the books about its bar. */
-typedef struct pass_note {
+typedef struct alignas(16) pass_note {
     double equity;  /* at its close, the forced exit at the end included */
     int32_t bar;    /* index in the market; -1: no bar yet */
     int32_t action; /* composed, -1: none */
@@ -94,20 +100,36 @@ static __device__ void pass_close(pass_state *s, const pass_plan *p, const ho_qu
     note->equity = out.equity;
 }
 
-/* Decided: one bar. Sets done at the window's end and on ruin; pass_close follows. Returns the
- * state after it. q: of the bar; offer: or NULL; action: composed, or -1. WARP: by all threads of a
- * warp alike, else by one. */
-template <bool WARP>
-static __device__ __forceinline__ ho_env pass_advance(pass_state *s, const pass_plan *p,
-                                                      const double *n_log2_n, const ho_quote *q,
-                                                      const ho_offer *offer, uint32_t *ring_words,
-                                                      const ho_order *order, int32_t action,
-                                                      pass_note *note)
+/* x, which all threads of a warp found alike. Said so that the compiler knows it and does not lead
+ * each way to x on to what hangs on it: it would no longer see that the warp stays together. */
+template <bool WARP> static __device__ __forceinline__ bool agreed(bool x)
+{
+    if (!WARP) {
+        return x;
+    }
+    int found = x;
+    asm volatile("" : "+r"(found));
+    return __any_sync(0xffffffffu, found);
+}
+
+/* What a step came to. */
+typedef enum pass_step { PASS_NOT_PLAIN, PASS_GOES_ON, PASS_ENDS } pass_step;
+
+/* Decided: one bar. Sets done at the window's end and on ruin; pass_close follows. from: the state
+ * as it is, or a copy; after: gets the state after it. q: of the bar; offer: or NULL; place: with
+ * an offer and diversity, of its state; action: composed, or -1. WARP: by all threads of a warp
+ * alike, else by one. PLAIN: a plain bar (kernels/env/fill.h); where it turns out not to be,
+ * nothing is stored but what the step that is made then stores again. */
+template <bool WARP, bool PLAIN>
+static __device__ __forceinline__ pass_step pass_advance(
+    pass_state *s, const pass_plan *p, const double *n_log2_n, const ho_quote *q,
+    const ho_offer *offer, const ho_env *from, const ho_category_place *place, uint32_t *ring_words,
+    const ho_order *order, int32_t wanted, int32_t action, pass_note *note, ho_env *after)
 {
     ho_step_out out;
     ho_reward_in reward; /* nobody asks for it */
     ho_ratio ratio[HO_STEP_RATIOS];
-    ho_env env = s->env;
+    ho_env env = *from;
     const double before = env.equity;
     const int32_t lots = env.account.lots, bar = q->bar;
     const int32_t session_ends = (q->flags & HO_BAR_SESSION_END) != 0;
@@ -115,31 +137,40 @@ static __device__ __forceinline__ ho_env pass_advance(pass_state *s, const pass_
     const ho_ring ring = {ring_words, 1};
     ho_ahead ahead;
     if (offer) {
-        ahead = offer->ahead; /* but for its place, which of many passes nobody has looked for */
+        ahead = *aligned16(&offer->ahead); /* but for its place */
         if (ahead.diverse) {
-            ahead.place = ho_diversity_place(&p->lane.config, &env, ring);
+            ahead.place = *place;
         }
     } else {
         ahead = ho_env_look_ahead(&p->lane, &env, ring, q);
     }
+    ahead.plain = PLAIN;
+    ahead.wanted = wanted;
+    ahead.dsr = !PLAIN && ahead.dsr;
     if (WARP) {
         __syncwarp(); /* all have read what some store now */
     }
-    ho_env_step_open(&p->lane, n_log2_n, q, &ahead, offer, &env, ring, order, NULL, &note->bookings,
-                     &out, &reward, ratio);
-    ho_env_keep(&ahead, &s->env, &env);
+    const int32_t holds = ho_env_step_open(&p->lane, n_log2_n, q, &ahead, offer, &env, ring, order,
+                                           NULL, &note->bookings, &out, &reward, ratio);
+    const bool seldom = agreed<WARP>(!holds | (out.end != HO_END_NONE));
+    if (PLAIN && seldom && agreed<WARP>(!holds)) {
+        return PASS_NOT_PLAIN;
+    }
+    const bool ends = seldom;
+    ho_env_keep(&ahead, aligned16(&s->env), &env);
     s->before = before;
     s->steps = steps;
-    s->done = out.end != HO_END_NONE;
+    s->done = ends;
     s->ruined = out.end == HO_END_RUIN;
     note->held = out.lots != 0;
     note->changed = out.lots != lots;
     note->ambiguous = out.ambiguous;
     note->action = action;
     note->bar = bar;
-    note->session_ends = session_ends || out.end != HO_END_NONE;
+    note->session_ends = session_ends || ends;
     note->equity = out.equity;
-    return env;
+    *after = env;
+    return ends ? PASS_ENDS : PASS_GOES_ON;
 }
 
 /* A bar that moves nothing but the price: the order is none, and no barrier, roll, funding, session
@@ -199,8 +230,8 @@ static __device__ __forceinline__ void pass_stay(pass_state *s, const ho_quote *
     note->equity = equity;
 }
 
-/* Enters a bar into the books, in two parts that share nothing. The first: statistics of the bars,
- * actions, the session. */
+/* Enters a bar into the books, in two parts that share nothing and take about as long. The first:
+ * statistics of the bars, actions, the session, what crossing the spread and funding cost. */
 static __device__ __forceinline__ void pass_book_bar(pass_state *s, const pass_plan *p,
                                                      const pass_note *note)
 {
@@ -216,6 +247,7 @@ static __device__ __forceinline__ void pass_book_bar(pass_state *s, const pass_p
         }
     }
     ho_bar_stats_add(&s->bars, equity, ret, note->held);
+    ho_ledger_enter_costs(&s->ledger, &p->lane.config, &note->bookings);
     if (p->equity) {
         p->equity[step + 1] = equity;
         p->bar_return[step] = ret;
@@ -228,12 +260,12 @@ static __device__ __forceinline__ void pass_book_bar(pass_state *s, const pass_p
     }
 }
 
-/* The second: ledger and trades. */
+/* The second: fees and trades. */
 static __device__ __forceinline__ void pass_book_trades(pass_state *s, const pass_plan *p,
                                                         const pass_note *note)
 {
     s->ledger.closed_count = 0;
-    ho_ledger_enter(&s->ledger, &p->lane.config, note->bar, &note->bookings);
+    ho_ledger_enter_fills(&s->ledger, &p->lane.config, note->bar, &note->bookings);
     for (int i = 0; i < s->ledger.closed_count; i++) {
         const ho_trade *t = &s->ledger.closed[i];
         if (p->trades && s->trades.net.n < p->trade_room) {

@@ -16,66 +16,105 @@ static __device__ __forceinline__ T *rows_to_come(const policy_plan &plan, uint8
     return (T *)(shared + policy_state(plan, policy_next_row<STATE_ROWS>(next)));
 }
 
-/* The bars after the next one on their way, by two warps while the steps are made: a pass's
- * row of bar t + 2, and the quote that ends with it. */
+/* The bars to come, from the third of each pass on, are fetched by two warps, every second pass
+ * each, this one's from `first` on: where a thread's part of the first of them lies, and what
+ * changes with the bars alone. settings: of the block's passes, in global memory: read before the
+ * block's own copies are there. */
+static __device__ __forceinline__ void begin_fetching(backtest_block *block, const bar_share &share,
+                                                      const pass_plan *settings, int first,
+                                                      int count)
+{
+    const int thread = (int)threadIdx.x % 32;
+    block->place[thread] = {share.stride, share.to, share.row}; /* by both warps, alike */
+    for (int pass = first; pass < count; pass += 2) {
+        const ho_env_lane *lane = &settings[pass].lane;
+        const uint8_t *table =
+            share.sigma ? (const uint8_t *)lane->sigma + (ptrdiff_t)share.from : share.from;
+        block->from[pass][thread] =
+            table ? table + (int64_t)(lane->begin + 2) * share.stride : NULL;
+        block->first[pass] = lane->begin + 2;
+        block->bars[pass] = lane->end - lane->begin - 2;
+        block->ahead[pass] = {ho_size_at(&lane->config, -1.0, lane->sigma[lane->begin]),
+                              lane->length};
+    }
+    __syncwarp();
+}
+
+/* Bar number `round` of them on its way, while the steps are made: a pass's row, and the quote that
+ * ends with it. */
 template <typename T>
 static __device__ __forceinline__ void fetch_bars(const backtest_view &v, backtest_block *block,
-                                                  const pass_plan *plans, int count, int32_t bar,
-                                                  T *rows, int next)
+                                                  int first, int count, int round, T *rows,
+                                                  int next)
 {
-    const bar_share share = block->share[threadIdx.x % 32];
-    const int warp = (int)threadIdx.x / 32 - POLICY_WARPS, own = warp + 2 * ((int)threadIdx.x % 32);
-    const bool comes = own < count && bar < plans[own < count ? own : 0].lane.end;
-#pragma unroll 1
-    for (int pass = warp; pass < count; pass += 2) {
-        const ho_env_lane *lane = &plans[pass].lane;
-        const int32_t t = __shfl_sync(0xffffffffu, bar, pass / 2);
-        bar_fetch(share, v.market, lane->sigma, t, t, lane->end, rows + pass * STATE_PITCH,
-                  &block->quote[next][pass], NULL);
+    const int thread = thread_anew() % 32, finished = first + 2 * thread;
+    const bar_place place = block->place[thread];
+    const bool comes = finished < count && round < block->bars[finished < count ? finished : 0];
+    const int64_t past = (int64_t)round * place.stride;
+#pragma unroll
+    for (int i = 0; i < PASSES_BLOCK / 2; i++) {
+        const int pass = first + 2 * i;
+        if (pass < count) {
+            const uint8_t *from = block->from[pass][thread];
+            const bool there = round < block->bars[pass] && from;
+            if (there && place.row) {
+                copy16_async((uint8_t *)(rows + pass * STATE_PITCH) + place.to, from + past);
+            }
+            if (there && !place.row) {
+                copy8_async((uint8_t *)&block->quote[next][pass].open + place.to, from + past);
+            }
+        }
     }
     copies_commit();
+    const int32_t bar = comes ? block->first[finished] + round : 0;
     const uint8_t flags = comes ? v.market.bar_flags[bar] : 0;
     copies_wait<0>();
     if (comes) {
-        block->quote[next][own].bar = bar;
-        block->quote[next][own].flags = flags;
+        block->quote[next][finished].bar = bar;
+        block->quote[next][finished].flags = flags;
     }
 }
 
-/* The bar that comes, of a pass, as far as no account changes it. */
-typedef struct pass_ahead {
-    double size;  /* lots at exposure 1 at its decision */
-    int32_t left; /* bars to an anchor, once it has passed */
-} pass_ahead;
-
-/* Of the passes `first`, `first` + 2, ..., 4 threads each: the last of them looks ahead. plans: in
- * global memory, read before the block's own copies are there. */
-static __device__ __forceinline__ pass_ahead pass_ahead_of(const pass_plan *plans, int first,
-                                                           int count)
+/* The same one by one, where the block has no room for begin_fetching. */
+template <typename T>
+static __device__ void fetch_each_bar(const backtest_view &v, backtest_block *block,
+                                      const pass_plan *plans, int first, int count, int round,
+                                      T *rows, int next)
 {
-    const int pass = first + 2 * ((int)threadIdx.x % 32 / 4);
-    const ho_env_lane *lane = &plans[first < 2 && pass < count ? pass : 0].lane;
-    const pass_ahead ahead = {ho_size_at(&lane->config, -1.0, lane->sigma[lane->begin]),
-                              lane->length};
-    return ahead;
+    const bar_share share = bar_share_of<T>(v.market, v.features);
+    for (int pass = first; pass < count; pass += 2) {
+        const ho_env_lane *lane = &plans[pass].lane;
+        const int32_t bar = lane->begin + 2 + round;
+        uint8_t flags = 0;
+        bar_fetch(share, v.market, lane->sigma, bar, bar, lane->end, rows + pass * STATE_PITCH,
+                  &block->quote[next][pass], &flags);
+        copies_commit();
+        copies_wait<0>();
+        if (bar < lane->end) {
+            bar_complete(&block->quote[next][pass], bar, flags);
+        }
+    }
 }
 
-/* The rest of their offers: what limit and IOC orders meet, and what the bar changes by itself.
- * bars: since the passes' begin, at the quotes' decision; called for each bar in turn. */
-static __device__ __forceinline__ void make_rests(const pass_plan *plans, const ho_quote *quotes,
-                                                  int first, int count, int32_t bars,
-                                                  pass_ahead *state, ho_offer *offers)
+/* The rest of their offers, 4 threads a pass: what limit and IOC orders meet, and what the bar
+ * changes by itself. bars: since the passes' begin, at the quotes' decision; called for each bar in
+ * turn. */
+static __device__ __forceinline__ void make_rests(backtest_block *block, int first, int count,
+                                                  int32_t bars, int quotes)
 {
-    const int pass = first + 2 * ((int)threadIdx.x % 32 / 4), i = (int)threadIdx.x % 4;
+    const int thread = thread_anew() % 32, pass = first + 2 * (thread / 4), i = thread % 4;
+    ho_offer *offer = &block->offer[quotes][pass < count ? pass : 0];
+    const ho_quote *q = &block->quote[quotes][pass < count ? pass : 0];
+    const ho_env_lane *lane = &block->plan[pass < count ? pass : 0].lane;
     if (pass < count && i < 3) {
-        offer_limits(&plans[pass].lane.config, &quotes[pass], i, &offers[pass]);
+        offer_limits(&lane->config, q, i, offer);
     } else if (pass < count) {
-        const ho_env_lane *lane = &plans[pass].lane;
-        ho_ahead *ahead = &offers[pass].ahead;
-        state->left = state->left == 1 ? lane->length : state->left - 1;
-        ho_ahead_bar(lane, lane->begin + bars, bars, state->left == lane->length, state->size,
-                     &quotes[pass], ahead);
-        state->size = ahead->size;
+        pass_ahead *ahead = &block->ahead[pass];
+        const int32_t left = ahead->left == 1 ? lane->length : ahead->left - 1;
+        ho_ahead_bar(lane, lane->begin + bars, bars, left == lane->length, ahead->size, q,
+                     &offer->ahead);
+        ahead->left = left;
+        ahead->size = offer->ahead.size;
     }
 }
 
@@ -88,54 +127,53 @@ static __device__ void help_many(const backtest_view &v, const policy_plan &plan
                                  bool twice)
 {
     const pass_plan *plans = plans_of(v, block, group, roomy);
-    const int count = group.count, lane = (int)threadIdx.x % 32;
-    const int helper = (int)threadIdx.x / 32 - POLICY_WARPS;
-    const int w = helper * 2 + lane / 16; /* of the orders */
-    const bool orders = roomy && w < count;
-    ho_offer_part part =
-        ho_offer_part_of(&v.plan[group.first + (w < count ? w : 0)].lane.config, lane % 16);
-    const int own = lane % 4 == 0 && lane / 4 < count ? lane / 4 : 0; /* of the books */
-    const bool owns = lane % 4 == 0 && lane / 4 < count && helper >= 2;
-    const int fetched = helper + 2 * lane; /* a thread a pass; its first bar to come: */
-    const int32_t first =
-        v.plan[group.first + (helper < 2 && fetched < count ? fetched : 0)].lane.begin + 2;
-    pass_ahead ahead = pass_ahead_of(v.plan + group.first, helper, count);
-    int32_t booked = -1;
-    if (helper == 0) {
-        block->share[lane] = bar_share_of<T>(v.market, v.features);
+    const int count = group.count, helper = warp_number() - POLICY_WARPS;
+    const bool orders = roomy && helper * 2 < count, fetches = helper < 2;
+    if (orders) {
+        const int thread = (int)threadIdx.x % 32, w = helper * 2 + thread / 16;
+        block->part[w][thread % 16] =
+            ho_offer_part_of(&v.plan[group.first + (w < count ? w : 0)].lane.config, thread % 16);
     }
+    if (roomy && fetches) {
+        begin_fetching(block, bar_share_of<T>(v.market, v.features), v.plan + group.first, helper,
+                       count);
+    }
+    int32_t booked = -1;
     for (int now = 0, row = 0, round = 0;;
          now ^= 1, row = policy_next_row<STATE_ROWS>(row), round++) {
         const bool live = bar_begins(block, now, twice);
-        const pass_note *note = &block->note[now ^ 1][own];
         if (live) {
-            if (orders) {
+            const int thread = thread_anew() % 32, w = helper * 2 + thread / 16;
+            if (orders && w < count) {
                 ho_env_config c = {};
                 copy_order_settings(&block->orders[w], &c);
-                offer_orders(&c, &part, &block->state[w].env, &block->quote[now][w], lane % 16, 16,
-                             &block->offer[now][w]);
+                offer_orders(&c, &block->part[w][thread % 16], &block->state[w].env,
+                             &block->quote[now][w], thread % 16, 16, &block->offer[now][w]);
             }
-            if (roomy && helper < 2 && round == 0) {
-                make_rests(plans, block->quote[now], helper, count, 0, &ahead, block->offer[now]);
+            if (roomy && fetches && round == 0) {
+                make_rests(block, helper, count, 0, now);
             }
             orders_known<false>();
-            if (helper < 2) {
-                fetch_bars<T>(v, block, plans, count, first + round,
-                              rows_to_come<T>(plan, shared, row), now ^ 1);
+            T *rows = rows_to_come<T>(plan, shared, row);
+            if (fetches && roomy) {
+                fetch_bars<T>(v, block, helper, count, round, rows, now ^ 1);
                 __syncwarp();
-                if (roomy) {
-                    make_rests(plans, block->quote[now ^ 1], helper, count, round + 1, &ahead,
-                               block->offer[now ^ 1]);
-                }
+                make_rests(block, helper, count, round + 1, now ^ 1);
+            } else if (fetches) {
+                fetch_each_bar<T>(v, block, plans, helper, count, round, rows, now ^ 1);
             }
         }
-        if (owns && note->bar > booked) {
-            if (helper == 2) {
-                pass_book_bar(&block->state[own], &plans[own], note);
-            } else {
-                pass_book_trades(&block->state[own], &plans[own], note);
+        if (!fetches) {
+            const int thread = thread_anew() % 32, own = thread / 4;
+            const pass_note *note = &block->note[now ^ 1][own];
+            if (thread % 4 == 0 && own < count && note->bar > booked) {
+                if (helper == 2) {
+                    pass_book_bar(&block->state[own], &plans[own], note);
+                } else {
+                    pass_book_trades(&block->state[own], &plans[own], note);
+                }
+                booked = note->bar;
             }
-            booked = note->bar;
         }
         if (!live) {
             break;
@@ -284,7 +322,7 @@ static __device__ void make_quiet_states(backtest_block *block, const pass_plan 
             then.t = q->bar;
             then.equity = calm.equity;
             then.size = ho_size_at(&lane->config, then.size, q->sigma_next);
-            ho_portfolio_update(lane, NULL, &then, q->close, q->sigma_next, terms);
+            ho_portfolio_update(lane, NULL, &then, q->close, q->sigma_next, 0, terms);
             quiet->bar = calm;
         }
         __syncwarp();

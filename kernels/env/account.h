@@ -9,7 +9,9 @@
 
 #include "kernels/env/barriers.h"
 #include "kernels/env/config.h"
+#include "kernels/env/offer.h"
 #include "kernels/env/orders.h"
+#include "kernels/env/quote.h"
 #include "kernels/env/state.h"
 #include "kernels/hd.h"
 
@@ -20,8 +22,7 @@ typedef struct ho_desk {
     ho_ledger *ledger;     /* or NULL */
     ho_bookings *bookings; /* NULL, or what a ledger kept later needs */
     ho_step_out *out;
-    ho_liquidity liquidity;
-    double sigma;             /* at the bar before */
+    const ho_quote *q;        /* of the filling bar */
     double roll_fee;          /* of this bar */
     int32_t bar;              /* the filling bar */
     int32_t crossings, fills; /* bookings so far */
@@ -115,19 +116,26 @@ static inline HO_HD void ho_ledger_fill(ho_ledger *ledger, const ho_env_config *
     ledger->open = open;
 }
 
-/* Enters a bar's bookings. */
-static inline HO_HD void ho_ledger_enter(ho_ledger *ledger, const ho_env_config *c, int32_t bar,
-                                         const ho_bookings *b)
+/* Enters a bar's bookings, in two parts that share nothing. The first: spread, impact, slippage and
+ * funding. */
+static inline HO_HD void ho_ledger_enter_costs(ho_ledger *ledger, const ho_env_config *c,
+                                               const ho_bookings *b)
 {
-    ledger->fees += b->roll_fee;
-    ledger->open.fees += b->roll_fee;
     for (int32_t i = 0; i < b->crossings; i++) {
         ho_ledger_cross(ledger, c, &b->crossing[i]);
     }
+    ledger->funding += b->funding;
+}
+
+/* The second: fees and round trips. */
+static inline HO_HD void ho_ledger_enter_fills(ho_ledger *ledger, const ho_env_config *c,
+                                               int32_t bar, const ho_bookings *b)
+{
+    ledger->fees += b->roll_fee;
+    ledger->open.fees += b->roll_fee;
     for (int32_t i = 0; i < b->fills; i++) {
         ho_ledger_fill(ledger, c, bar, &b->fill[i]);
     }
-    ledger->funding += b->funding;
 }
 
 /* Pays the spread: the price of a crossing, which is noted. */
@@ -189,7 +197,7 @@ static inline HO_HD void ho_apply(ho_desk *d, int32_t lots, double price, int32_
         a->has &= HO_WAS_STOPPED;
     }
     if (opened) {
-        ho_set_barriers(c, a, d->bar, d->sigma);
+        ho_set_barriers(c, a, d->bar, d->q->sigma);
     }
 }
 
@@ -197,7 +205,8 @@ static inline HO_HD void ho_apply(ho_desk *d, int32_t lots, double price, int32_
 static inline HO_HD void ho_leave(ho_desk *d, double reference, int32_t reason)
 {
     int32_t lots = d->a->lots, side = lots > 0 ? -1 : 1;
-    ho_crossing x = ho_cross(d->c, &d->liquidity, reference, side, lots < 0 ? -lots : lots);
+    const ho_liquidity l = ho_quote_liquidity(d->c, d->q);
+    ho_crossing x = ho_cross(d->c, &l, reference, side, lots < 0 ? -lots : lots);
     ho_apply(d, -lots, ho_pay_spread(d, &x), HO_FEE_TAKER, reason);
 }
 

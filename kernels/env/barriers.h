@@ -24,11 +24,11 @@ static inline HO_HD void ho_set_barriers(const ho_env_config *c, ho_account *a, 
     const double up = ho_barrier_share(c, c->profit_target, sigma);
     const double down = ho_barrier_share(c, c->stop_loss, sigma);
     const int32_t targeted = e > 0.0 && up > 0.0, stopped = e > 0.0 && down > 0.0;
-    if (targeted) {
-        a->target = ho_tick_against(e * (1.0 + s * up), side, c->tick_size);
-    }
-    if (stopped) {
-        a->stop = ho_tick_against(e * (1.0 - s * down), -side, c->tick_size);
+    a->target = targeted ? e * (1.0 + s * up) : a->target;
+    a->stop = stopped ? e * (1.0 - s * down) : a->stop;
+    if (c->tick_size > 0.0) {
+        a->target = targeted ? ho_tick_against(a->target, side, c->tick_size) : a->target;
+        a->stop = stopped ? ho_tick_against(a->stop, -side, c->tick_size) : a->stop;
     }
     a->opened = bar;
     a->expiry = timed ? bar + c->max_holding : a->expiry;

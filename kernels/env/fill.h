@@ -22,12 +22,39 @@ static inline HO_HD ho_desk ho_desk_at(const ho_env_config *c, const ho_quote *q
     d.ledger = ledger;
     d.bookings = bookings;
     d.out = out;
+    d.q = q;
     d.bar = q->bar;
-    d.sigma = q->sigma;
-    d.liquidity = ho_quote_liquidity(c, q);
     d.roll_fee = 0.0;
     d.crossings = d.fills = 0;
     return d;
+}
+
+/* ---- plain bars ----
+ * Bars in which nothing seldom happens: no roll of a position, no stop at the open, an order that
+ * the offer has whole, nobody leaves, and settings that most studies have. A GPU that knows before
+ * a step has the code of such bars by itself: jumping over what is not at hand takes it longer than
+ * executing what is. */
+
+static inline HO_HD int32_t ho_settings_are_plain(const ho_env_config *c)
+{
+    return c->fill == HO_FILL_NEXT_OPEN && c->reward_base != HO_REWARD_DSR &&
+           c->state_form == HO_STATE_FULL;
+}
+
+/* The bar's open, whatever is ordered. Tests what it has loaded at once. */
+static inline HO_HD int32_t ho_open_is_plain(const ho_account *a, const ho_quote *q)
+{
+    const int32_t lots = a->lots, stops = (a->has & HO_HAS_STOP) != 0, rolls = q->jump != 0.0;
+    const int32_t below = q->open <= a->stop, above = q->open >= a->stop;
+    return (lots == 0) | !(rolls | (stops & (lots > 0 ? below : above)));
+}
+
+/* The order; the settings are plain. wanted: its signed lots in the offer. */
+static inline HO_HD int32_t ho_order_is_plain(const ho_order *order, const ho_offer *offer,
+                                              int32_t wanted)
+{
+    const int32_t most = offer->ioc_most;
+    return (order->kind != HO_ORDER_IOC) | ((wanted < 0 ? -wanted : wanted) <= most);
 }
 
 /* The bar stopped the position out. */
@@ -69,16 +96,18 @@ static inline HO_HD void ho_fill_resting(ho_desk *d, const ho_quote *q, double l
  * order. offer: of this account and quote, or NULL. */
 static inline HO_HD ho_order_fill ho_fill_order(ho_desk *d, const ho_order *order,
                                                 const ho_quote *q, const ho_offer *offer,
-                                                double size, double equity)
+                                                double size, double equity, const ho_ahead *ahead)
 {
+    const int32_t plain = ahead->plain;
     const ho_env_config *c = d->c;
     const ho_account *a = d->a;
     const double before = q->before + q->jump;
     ho_order_fill f = {0.0, 0, HO_FEE_TAKER, 0, 0};
-    f.stopped = ho_stop_touched(a, q->open, q->open);
-    f.lots = f.stopped ? -a->lots
-             : offer   ? offer->order[order->offer].lots
-                       : ho_wanted_trade(c, a, order, size, before, equity, d->bar);
+    f.stopped = !plain && ho_stop_touched(a, q->open, q->open);
+    f.lots = plain       ? ahead->wanted
+             : f.stopped ? -a->lots
+             : offer     ? offer->order[order->offer].lots
+                         : ho_wanted_trade(c, a, order, size, before, equity, d->bar);
     if (f.lots == 0) {
         return f;
     }
@@ -92,11 +121,11 @@ static inline HO_HD ho_order_fill ho_fill_order(ho_desk *d, const ho_order *orde
         return f;
     }
     /* an offer's prices are those of market orders */
-    int32_t known = offer && !(limited && c->fill != HO_FILL_NEXT_OPEN);
+    int32_t known = plain || (offer && !(limited && c->fill != HO_FILL_NEXT_OPEN));
     if (!f.stopped && order->kind == HO_ORDER_IOC) {
         const int32_t most = offer ? offer->ioc_most : ho_ioc_most(c, q);
         f.fee = HO_FEE_IOC;
-        if (side * f.lots > most) {
+        if (!plain && side * f.lots > most) {
             f.lots = side * most;
             known = 0;
             if (most == 0) {
@@ -108,8 +137,9 @@ static inline HO_HD ho_order_fill ho_fill_order(ho_desk *d, const ho_order *orde
     if (known) {
         x = *(f.stopped ? &offer->stop : &offer->order[order->offer]);
     } else {
-        x = ho_cross(c, &d->liquidity, f.stopped || limited ? q->open : ho_order_reference(c, q),
-                     side, side * f.lots);
+        const ho_liquidity l = ho_quote_liquidity(c, q);
+        x = ho_cross(c, &l, f.stopped || limited ? q->open : ho_order_reference(c, q), side,
+                     side * f.lots);
     }
     if (limited) { /* no worse than its limit, and no spread is booked */
         f.price = (side > 0 ? limit < x.price : limit > x.price) ? limit : x.price;
@@ -119,30 +149,42 @@ static inline HO_HD ho_order_fill ho_fill_order(ho_desk *d, const ho_order *orde
     return f;
 }
 
-/* The rest of phases 2 to 4, and the session's end: the whole position leaves, for one reason at
- * most. added: a resting order has just increased the position. known: a crossing by which all of
- * some position leaves in this bar, or NULL. */
-static inline HO_HD void ho_fill_exit(ho_desk *d, const ho_quote *q, const ho_ahead *ahead,
-                                      int32_t added, const ho_crossing *known)
+/* Why a whole position leaves inside or at the close of a bar. */
+typedef struct ho_exit_due {
+    int32_t stopped, passed, expired;
+    int32_t any; /* these or the session's end */
+} ho_exit_due;
+
+/* added: a resting order has just increased the position. */
+static inline HO_HD ho_exit_due ho_exit_of(const ho_account *a, const ho_quote *q,
+                                           const ho_ahead *ahead, int32_t added)
+{
+    const int32_t trades = ahead->trades;
+    ho_exit_due due = {0, 0, 0, 0};
+    if (a->lots != 0) {
+        due.stopped = trades && ho_stop_touched(a, q->low, q->high);
+        due.passed = trades && !added && ho_target_passed(a, q->low, q->high);
+        due.expired = trades && (a->has & HO_HAS_EXPIRY) && q->bar >= a->expiry;
+        due.any = due.stopped | due.passed | due.expired | (ahead->flattens != 0);
+    }
+    return due;
+}
+
+/* The rest of phases 2 to 4, and the session's end: the whole position leaves, for one reason.
+ * known: a crossing by which all of some position leaves in this bar, or NULL. */
+static inline HO_HD void ho_fill_exit(ho_desk *d, const ho_quote *q, const ho_exit_due *due,
+                                      const ho_crossing *known)
 {
     const ho_env_config *c = d->c;
     ho_account *a = d->a;
-    if (a->lots == 0) {
-        return;
-    }
-    const int32_t trades = ahead->trades;
-    const int32_t stopped = trades && ho_stop_touched(a, q->low, q->high);
-    const int32_t passed = trades && !added && ho_target_passed(a, q->low, q->high);
-    const int32_t expired = trades && (a->has & HO_HAS_EXPIRY) && d->bar >= a->expiry;
-    if (!stopped && !passed && !expired && !ahead->flattens) {
-        return;
-    }
+    const int32_t stopped = due->stopped, passed = due->passed, expired = due->expired;
     const int32_t profit = passed && !stopped, lots = -a->lots, side = lots > 0 ? 1 : -1;
     double price = a->target;
     d->out->ambiguous += stopped && passed;
     if (!profit) {
+        const ho_liquidity l = ho_quote_liquidity(c, q);
         const double impact =
-            known && known->lots == lots ? known->impact : ho_impact(c, &d->liquidity, side * lots);
+            known && known->lots == lots ? known->impact : ho_impact(c, &l, side * lots);
         const ho_crossing x =
             ho_cross_at(c, stopped ? a->stop : q->close, side, side * lots, impact);
         price = ho_pay_spread(d, &x);
@@ -160,22 +202,23 @@ static inline HO_HD void ho_fill_exit(ho_desk *d, const ho_quote *q, const ho_ah
 }
 
 /* One step from the close of bar t: sets out->equity, lots, label, ambiguous and the exits (the
- * caller cleared out). equity, size: at the close of t. offer, ledger, bookings: or NULL. */
-static inline HO_HD void ho_market_step(const ho_env_config *c, const ho_quote *q,
-                                        const ho_ahead *ahead, const ho_offer *offer,
-                                        ho_account *account, double equity, const ho_order *order,
-                                        double size, ho_ledger *ledger, ho_bookings *bookings,
-                                        ho_step_out *out)
+ * caller cleared out). equity, size: at the close of t. offer, ledger, bookings: or NULL. Returns
+ * 1; 0 when a bar that was to be plain turns out not to be, and the step is to be made again. */
+static inline HO_HD int32_t ho_market_step(const ho_env_config *c, const ho_quote *q,
+                                           const ho_ahead *ahead, const ho_offer *offer,
+                                           ho_account *account, double equity,
+                                           const ho_order *order, double size, ho_ledger *ledger,
+                                           ho_bookings *bookings, ho_step_out *out)
 {
     ho_account copy = *account, *a = &copy; /* stores to it hold up no load of the settings */
     ho_desk d = ho_desk_at(c, q, a, ledger, bookings, out);
     int32_t added = 0;
 
-    if (q->jump != 0.0 && a->lots != 0) {
+    if (!ahead->plain && q->jump != 0.0 && a->lots != 0) {
         ho_roll(&d, q->jump, q->before + q->jump);
     }
     if (ahead->trades) {
-        const ho_order_fill f = ho_fill_order(&d, order, q, offer, size, equity);
+        const ho_order_fill f = ho_fill_order(&d, order, q, offer, size, equity, ahead);
         if (f.lots != 0) {
             ho_apply(&d, f.lots, f.price, f.fee, f.stopped ? HO_EXIT_STOP : HO_EXIT_SIGNAL);
             added = f.rested && ho_sign((double)a->lots) == ho_sign((double)f.lots);
@@ -184,7 +227,10 @@ static inline HO_HD void ho_market_step(const ho_env_config *c, const ho_quote *
             }
         }
     }
-    ho_fill_exit(&d, q, ahead, added, offer ? &offer->stop : NULL);
+    const ho_exit_due due = ho_exit_of(a, q, ahead, added);
+    if (!ahead->plain && due.any) {
+        ho_fill_exit(&d, q, &due, offer ? &offer->stop : NULL);
+    }
 
     const double value = (double)a->lots * c->lot * q->close * c->multiplier;
     const double payment = value * q->funding;
@@ -202,6 +248,7 @@ static inline HO_HD void ho_market_step(const ho_env_config *c, const ho_quote *
         bookings->fills = d.fills;
     }
     *account = copy;
+    return !(ahead->plain && due.any);
 }
 
 /* The window's end: an open position leaves at the crossing price of the last close; q: of the last

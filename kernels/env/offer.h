@@ -28,15 +28,17 @@ typedef struct ho_ahead {
     int32_t trades;          /* the bar fills orders */
     int32_t flattens;        /* an open position leaves at the bar's close */
     int32_t diverse, dsr;    /* diversity is on; the reward is the differential Sharpe ratio */
+    int32_t plain;           /* a constant 1 in the step of a plain bar (kernels/env/fill.h) */
+    int32_t wanted;          /* signed lots of the order, in a plain bar */
     ho_category_place place; /* with diversity */
 } ho_ahead;
 
 typedef struct ho_offer {
     ho_crossing order[HO_OFFER_ORDERS]; /* [exposure][urgency] as a market order; lots 0: none */
     ho_crossing stop;                   /* the whole position left at the open */
-    double limit[2];                    /* limit price of a seller, of a buyer */
-    int32_t ioc_most;                   /* ho_ioc_most */
-    ho_ahead ahead;
+    HO_ALIGN16 ho_ahead ahead;
+    double limit[2];  /* limit price of a seller, of a buyer */
+    int32_t ioc_most; /* ho_ioc_most */
 } ho_offer;
 
 /* No step leads on from bar t of these flags: the window or an unsplit stretch of data ends there.
@@ -73,6 +75,7 @@ static inline HO_HD void ho_ahead_begin(const ho_env_config *c, ho_ahead *ahead)
     ahead->ruin = c->ruin_fraction * c->initial_capital;
     ahead->dsr = c->reward_base == HO_REWARD_DSR;
     ahead->diverse = ho_diversity_on(c);
+    ahead->plain = ahead->wanted = 0;
     ahead->place = nowhere;
 }
 

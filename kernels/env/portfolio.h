@@ -53,7 +53,8 @@ enum {
     HO_TERM_EQUITY_SCALE,
     HO_TERM_HOLDING_SCALE,
     HO_TERM_LOG2_3,
-    HO_TERM_EQUITY, /* the first that a step changes */
+    HO_TERM_OPEN_PNL, /* the first that a step changes */
+    HO_TERM_EQUITY,   /* from here on in pairs that a GPU stores at once */
     HO_TERM_ANCHOR,
     HO_TERM_LOTS,
     HO_TERM_SIDE, /* of the position, -1 or 1 */
@@ -64,12 +65,11 @@ enum {
     HO_TERM_BARS_HELD,
     HO_TERM_STOP,
     HO_TERM_TARGET,
+    HO_TERM_SIZE,
     HO_TERM_ENTROPY,    /* times the categories */
     HO_TERM_CATEGORIES, /* in the window */
-    HO_TERM_SIZE,
     HO_TERM_DSR_MEAN,
     HO_TERM_DSR_DEVIATION,
-    HO_TERM_OPEN_PNL,
     HO_TERMS
 };
 
@@ -149,13 +149,14 @@ static inline HO_HD ho_ratio ho_entropy_ratio(const ho_env *e, const double *n_l
                  : ho_ratio_of(0.0, 1.0);
 }
 
-/* The others, at the close of e->t. close, sigma: at e->t. */
+/* The others, at the close of e->t. close, sigma: at e->t; plain: a constant 1 where the settings
+ * are (kernels/env/fill.h), else 0. */
 static inline HO_HD void ho_portfolio_update(const ho_env_lane *lane, const double *n_log2_n,
                                              const ho_env *e, double close, double sigma,
-                                             ho_portfolio_terms *t)
+                                             int32_t plain, ho_portfolio_terms *t)
 {
     const ho_account *a = &e->account;
-    const int32_t diverse = t->diverse, dsr = t->dsr, seed54 = t->seed54;
+    const int32_t diverse = t->diverse, dsr = !plain && t->dsr, seed54 = !plain && t->seed54;
     const double equity = e->equity, anchor = e->anchor, size = e->size;
     const double entry = a->entry, stop = a->stop, target = a->target;
     const int32_t lots = a->lots, held = lots != 0, has = held ? a->has : 0;
@@ -221,7 +222,7 @@ static inline HO_HD void ho_env_portfolio_ratios(const ho_env_lane *lane, const 
 {
     ho_portfolio_terms t;
     ho_portfolio_begin(lane, &t);
-    ho_portfolio_update(lane, n_log2_n, e, close, sigma, &t);
+    ho_portfolio_update(lane, n_log2_n, e, close, sigma, 0, &t);
     if (lane->config.state_form == HO_STATE_SEED54) {
         HO_UNROLL_COLUMNS
         for (int32_t i = 0; i < HO_SEED54_FEATURES; i++) {

@@ -155,9 +155,8 @@ static inline HO_HD void ho_env_judge_end(const ho_env_config *c, const ho_ahead
         const int32_t reason = out->exit_reason[i];
         barrier |= reason == HO_EXIT_STOP || reason == HO_EXIT_PROFIT || reason == HO_EXIT_TIME;
     }
-    out->end = out->equity <= ahead->ruin     ? HO_END_RUIN
-               : barrier && c->end_on_barrier ? HO_END_BARRIER
-                                              : ahead->end;
+    barrier &= c->end_on_barrier != 0;
+    out->end = out->equity <= ahead->ruin ? HO_END_RUIN : barrier ? HO_END_BARRIER : ahead->end;
     out->terminal = out->end == HO_END_RUIN || (out->end == HO_END_BARRIER && c->barrier_terminal);
     out->truncated = out->end != HO_END_NONE && !out->terminal;
 }
@@ -167,19 +166,22 @@ enum { HO_RATIO_RET, HO_RATIO_LOAD, HO_RATIO_ENTROPY, HO_STEP_RATIOS };
 
 /* A step but for its reward, see ho_env_step: `in` gets what needs no division, `ratio` the rest,
  * so that a GPU can divide together with the portfolio's columns. q: of bar e->t + 1; looked:
- * ho_env_look_ahead's; offer: of the account as it is, or NULL; ledger, bookings: or NULL. */
-static inline HO_HD void ho_env_step_open(const ho_env_lane *lane, const double *n_log2_n,
-                                          const ho_quote *q, const ho_ahead *looked,
-                                          const ho_offer *offer, ho_env *e, ho_ring ring,
-                                          const ho_order *order, ho_ledger *ledger,
-                                          ho_bookings *bookings, ho_step_out *out, ho_reward_in *in,
-                                          ho_ratio ratio[HO_STEP_RATIOS])
+ * ho_env_look_ahead's; offer: of the account as it is, or NULL; ledger, bookings: or NULL. Returns
+ * ho_market_step's: after 0 the step is to be made again from the same e, as that of a bar that is
+ * not plain. */
+static inline HO_HD int32_t ho_env_step_open(const ho_env_lane *lane, const double *n_log2_n,
+                                             const ho_quote *q, const ho_ahead *looked,
+                                             const ho_offer *offer, ho_env *e, ho_ring ring,
+                                             const ho_order *order, ho_ledger *ledger,
+                                             ho_bookings *bookings, ho_step_out *out,
+                                             ho_reward_in *in, ho_ratio ratio[HO_STEP_RATIOS])
 {
     const ho_env_config *c = &lane->config;
     const ho_ahead ahead = *looked; /* no store holds up a load */
     const double before = e->equity, size = e->size;
     ho_step_out_clear(out);
-    ho_market_step(c, q, &ahead, offer, &e->account, before, order, size, ledger, bookings, out);
+    const int32_t holds = ho_market_step(c, q, &ahead, offer, &e->account, before, order, size,
+                                         ledger, bookings, out);
     ho_env_judge_end(c, &ahead, out);
     if (ahead.diverse) {
         ho_diversity_take(e, ring, &ahead.place, order->category);
@@ -208,6 +210,7 @@ static inline HO_HD void ho_env_step_open(const ho_env_lane *lane, const double 
         in->judged = categories >= c->diversity_warmup;
     }
     ratio[HO_RATIO_ENTROPY] = entropy;
+    return holds;
 }
 
 /* Stores what a step may have changed: `after` is a copy of e that went through ho_env_step_open,

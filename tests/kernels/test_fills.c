@@ -50,14 +50,13 @@ static void es_round_trip_costs_what_the_spec_says(void **state)
     ho_step_out out = {0};
     c.multiplier = 50.0;
     c.fee_bps[0] = 0.5;
-    ho_desk d = {.c = &c,
-                 .a = &a,
-                 .ledger = &ledger,
-                 .out = &out,
-                 .liquidity = {.impact_scale = 0.5 * 5e-4, .mean_volume = 400.0},
-                 .bar = 1};
+    c.has_volume = 1;
+    c.impact_coef = 0.5;
+    const ho_quote q = {.sigma = 5e-4, .mean_volume = 400.0};
+    const ho_liquidity liquidity = ho_quote_liquidity(&c, &q);
+    ho_desk d = {.c = &c, .a = &a, .ledger = &ledger, .out = &out, .q = &q, .bar = 1};
     c.spread_bps = 0.25 / 4500.0 * 1e4;
-    double buy = ho_crossing_price(&c, &d.liquidity, 4500.0, +1, 1, &ledger);
+    double buy = ho_crossing_price(&c, &liquidity, 4500.0, +1, 1, &ledger);
     CHECK_CLOSE(buy, 4500.18125, 1e-14);
     ho_apply(&d, 1, buy, HO_FEE_TAKER, HO_EXIT_SIGNAL);
     c.spread_bps = 0.25 / 4503.0 * 1e4;

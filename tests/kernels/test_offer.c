@@ -85,7 +85,7 @@ static int compare_steps(const ho_env_config *config, uint64_t seed)
     static uint32_t ring[2][HO_RING_WORDS_MAX];
     ho_env whole, parts;
     ho_ledger ledger = {0}, later = {0};
-    int trips = 0;
+    int trips = 0, plain = 0, again = 0, steps = 0;
     memset(ring, 0, sizeof ring);
     memset(&whole, 0, sizeof whole);
     ho_env_clear(&whole);
@@ -108,14 +108,31 @@ static int compare_steps(const ho_env_config *config, uint64_t seed)
         ho_ratio ratio[HO_STEP_RATIOS];
         double quotient[HO_STEP_RATIOS];
         ho_env after = parts; /* as a GPU's warp steps: on a copy, which is then kept */
-        ho_env_step_open(lane, m->n_log2_n, &quote, &offer.ahead, &offer, &after,
-                         (ho_ring){ring[1], 1}, &order, NULL, &bookings, &out[1], &in, ratio);
-        ho_env_keep(&offer.ahead, &parts, &after);
+        ho_ahead ahead = offer.ahead;
+        ahead.plain = ho_settings_are_plain(&lane->config) &&
+                      ho_open_is_plain(&parts.account, &quote) &&
+                      ho_order_is_plain(&order, &offer, offer.order[order.offer].lots);
+        ahead.wanted = offer.order[order.offer].lots;
+        if (!ho_env_step_open(lane, m->n_log2_n, &quote, &ahead, &offer, &after,
+                              (ho_ring){ring[1], 1}, &order, NULL, &bookings, &out[1], &in,
+                              ratio)) {
+            assert_true(ahead.plain);
+            after = parts;
+            ahead.plain = 0;
+            again++;
+            assert_true(ho_env_step_open(lane, m->n_log2_n, &quote, &ahead, &offer, &after,
+                                         (ho_ring){ring[1], 1}, &order, NULL, &bookings, &out[1],
+                                         &in, ratio));
+        }
+        plain += ahead.plain;
+        steps++;
+        ho_env_keep(&ahead, &parts, &after);
         for (int32_t i = 0; i < HO_STEP_RATIOS; i++) {
             quotient[i] = ho_quotient(ratio[i].num, ratio[i].den);
         }
         ho_env_step_reward(&lane->config, &in, quotient, 0.0f, &out[1]);
-        ho_ledger_enter(&later, &lane->config, parts.t, &bookings);
+        ho_ledger_enter_costs(&later, &lane->config, &bookings);
+        ho_ledger_enter_fills(&later, &lane->config, parts.t, &bookings);
 
         assert_memory_equal(&whole, &parts, sizeof whole);
         assert_memory_equal(&out[0], &out[1], offsetof(ho_step_out, truncated));
@@ -133,6 +150,11 @@ static int compare_steps(const ho_env_config *config, uint64_t seed)
         }
     }
     walk_free(&w);
+    if (ho_settings_are_plain(config)) { /* all kinds of bars were met */
+        assert_true(plain > steps / 4 && again > 0 && plain + again < steps);
+    } else {
+        assert_int_equal(plain + again, 0);
+    }
     return trips;
 }
 
