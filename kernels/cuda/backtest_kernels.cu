@@ -214,6 +214,7 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
     network_passes(const __grid_constant__ backtest_view v,
                    const __grid_constant__ policy_plan plan)
 {
+    constexpr int HELPER_REGISTERS = FEW ? 88 : 72; /* what either takes without spilling */
     extern __shared__ __align__(128) uint8_t shared[];
     const pass_block group = v.block[blockIdx.x];
     backtest_block *block = (backtest_block *)(shared + plan.extra);
@@ -224,11 +225,11 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
     const bool twice = !HELD || v.racecheck;
     const pass_plan *plans = plans_of(v, block, group, roomy);
     if (warp >= POLICY_WARPS) {
-        registers_for_helpers<HELD>();
+        registers_for_helpers<HELD, HELPER_REGISTERS>();
         help_passes<T>(v, plan, shared, block, group, roomy, few, twice);
         return;
     }
-    registers_for_network<HELD>();
+    registers_for_network<HELD, HELPER_REGISTERS>();
     const bool exists = warp < group.count, owner = exists && threadIdx.x % 32 == 0;
     const pass_plan *p = &plans[exists ? warp : 0];
     pass_state *s = &block->state[warp];

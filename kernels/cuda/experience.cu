@@ -23,7 +23,10 @@
 #include "kernels/cuda/sample_block.cuh"
 #include "kernels/env/step.h"
 
-enum { HELPED_SLOTS = (HELPED_THREADS - POLICY_THREADS) / 16 }; /* of a block, two a warp */
+enum {
+    HELPED_SLOTS = (HELPED_THREADS - POLICY_THREADS) / 16, /* of a block, two a warp */
+    HELPER_REGISTERS = 88,                                 /* of a helping thread */
+};
 
 /* Quotients a slot's group takes at once: the portfolio's, then the step's. */
 enum { RATIOS = HO_PORTFOLIO_FEATURES + HO_STEP_RATIOS };
@@ -325,13 +328,13 @@ static __global__ void __launch_bounds__(HELPED ? HELPED_THREADS : POLICY_THREAD
     block_type *block = (block_type *)(shared + plan.extra);
     if (HELPED) {
         if (threadIdx.x >= POLICY_THREADS) {
-            registers_for_helpers<HELD>();
+            registers_for_helpers<HELD, HELPER_REGISTERS>();
             help<T>(v, plan, shared, (experience_block<HELPED_SLOTS, true> *)block,
                     &lane->env.config, slots,
                     v.ring + (size_t)k * v.ring_words * v.episodes + first);
             return;
         }
-        registers_for_network<HELD>();
+        registers_for_network<HELD, HELPER_REGISTERS>();
     }
     const uint8_t *packed = v.packed + (size_t)k * v.policy.bytes;
     policy_held held;

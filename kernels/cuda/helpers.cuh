@@ -12,20 +12,22 @@
 
 enum { HELPED_THREADS = POLICY_THREADS + 128 };
 
-template <bool HELD> static __device__ __forceinline__ void registers_for_helpers(void)
+/* KEPT: registers of a helping thread, 8 more than a multiple of 16. */
+template <bool HELD, int KEPT> static __device__ __forceinline__ void registers_for_helpers(void)
 {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     if (HELD) {
-        registers_give<88>();
+        registers_give<KEPT>();
     }
 #endif
 }
 
-template <bool HELD> static __device__ __forceinline__ void registers_for_network(void)
+/* KEPT: by the helping threads. */
+template <bool HELD, int KEPT> static __device__ __forceinline__ void registers_for_network(void)
 {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     if (HELD) {
-        registers_take<208>();
+        registers_take<252 - KEPT / 2>();
     }
 #endif
 }
