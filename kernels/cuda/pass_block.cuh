@@ -63,11 +63,6 @@ typedef struct pass_ahead {
     int32_t left; /* bars to an anchor, once it has passed */
 } pass_ahead;
 
-/* Of a bar_share, what is the same for all passes. */
-typedef struct alignas(16) bar_place {
-    int32_t stride, to, row;
-} bar_place;
-
 /* What a helping warp would have to keep from bar to bar lies here: what does not fit its registers
  * would be spilled to memory, which is much farther away. */
 typedef struct backtest_block {
@@ -77,6 +72,7 @@ typedef struct backtest_block {
     alignas(8) uint8_t live[2][PASSES_BLOCK]; /* at the head of this bar, of the last one */
     alignas(16) ho_portfolio_terms terms[PASSES_BLOCK];
     uint64_t formula[HO_PORTFOLIO_FEATURES]; /* of the portfolio's columns */
+    bar_share share[32];                     /* what each thread of a warp fetches of a bar */
     /* a policy that may be sampled: its weights; C51's, which need the room, are not */
     float draw[PASSES_BLOCK][SCORE_PITCH];
     /* where there is room; else steps go without offers, and the rest is read where it is */
@@ -85,11 +81,6 @@ typedef struct backtest_block {
     order_settings orders[PASSES_BLOCK];
     ho_offer_part part[PASSES_BLOCK][16]; /* of each order and of the stop */
     pass_ahead ahead[PASSES_BLOCK];
-    /* bars to come: what each thread of a warp fetches of a pass's first one, NULL: nothing; the
-     * number of the first one, and of bars */
-    const uint8_t *from[PASSES_BLOCK][32];
-    bar_place place[32];
-    int32_t first[PASSES_BLOCK], bars[PASSES_BLOCK];
     int32_t plain[PASSES_BLOCK]; /* the settings are (kernels/env/fill.h) */
     pass_quiet quiet[PASSES_BLOCK];
     ho_portfolio_terms quiet_terms[PASSES_BLOCK];

@@ -16,83 +16,32 @@ static __device__ __forceinline__ T *rows_to_come(const policy_plan &plan, uint8
     return (T *)(shared + policy_state(plan, policy_next_row<STATE_ROWS>(next)));
 }
 
-/* The bars to come, from the third of each pass on, are fetched by two warps, every second pass
- * each, this one's from `first` on: where a thread's part of the first of them lies, and what
- * changes with the bars alone. settings: of the block's passes, in global memory: read before the
- * block's own copies are there. */
-static __device__ __forceinline__ void begin_fetching(backtest_block *block, const bar_share &share,
-                                                      const pass_plan *settings, int first,
-                                                      int count)
-{
-    const int thread = (int)threadIdx.x % 32;
-    block->place[thread] = {share.stride, share.to, share.row}; /* by both warps, alike */
-    for (int pass = first; pass < count; pass += 2) {
-        const ho_env_lane *lane = &settings[pass].lane;
-        const uint8_t *table =
-            share.sigma ? (const uint8_t *)lane->sigma + (ptrdiff_t)share.from : share.from;
-        block->from[pass][thread] =
-            table ? table + (int64_t)(lane->begin + 2) * share.stride : NULL;
-        block->first[pass] = lane->begin + 2;
-        block->bars[pass] = lane->end - lane->begin - 2;
-        block->ahead[pass] = {ho_size_at(&lane->config, -1.0, lane->sigma[lane->begin]),
-                              lane->length};
-    }
-    __syncwarp();
-}
-
-/* Bar number `round` of them on its way, while the steps are made: a pass's row, and the quote that
- * ends with it. */
+/* The bars after the next one on their way, by two warps while the steps are made, every second
+ * pass each, this one's from `first` on: a pass's row of its bar number `number`, and the quote
+ * that ends with it. */
 template <typename T>
 static __device__ __forceinline__ void fetch_bars(const backtest_view &v, backtest_block *block,
-                                                  int first, int count, int round, T *rows,
-                                                  int next)
+                                                  const pass_plan *plans, int first, int count,
+                                                  int number, T *rows, int next)
 {
-    const int thread = thread_anew() % 32, finished = first + 2 * thread;
-    const bar_place place = block->place[thread];
-    const bool comes = finished < count && round < block->bars[finished < count ? finished : 0];
-    const int64_t past = (int64_t)round * place.stride;
-#pragma unroll
-    for (int i = 0; i < PASSES_BLOCK / 2; i++) {
-        const int pass = first + 2 * i;
-        if (pass < count) {
-            const uint8_t *from = block->from[pass][thread];
-            const bool there = round < block->bars[pass] && from;
-            if (there && place.row) {
-                copy16_async((uint8_t *)(rows + pass * STATE_PITCH) + place.to, from + past);
-            }
-            if (there && !place.row) {
-                copy8_async((uint8_t *)&block->quote[next][pass].open + place.to, from + past);
-            }
-        }
+    const int thread = thread_anew() % 32, own = first + 2 * thread;
+    const bar_share share = block->share[thread];
+    const ho_env_lane *finished = &plans[own < count ? own : 0].lane;
+    const int32_t bar = finished->begin + number;
+    const bool comes = own < count && bar < finished->end;
+#pragma unroll 1
+    for (int pass = first; pass < count; pass += 2) {
+        const ho_env_lane *lane = &plans[pass].lane;
+        const int32_t t = lane->begin + number;
+        bar_fetch(share, v.market, lane->sigma, t, t, lane->end, rows + pass * STATE_PITCH,
+                  &block->quote[next][pass], NULL);
     }
     copies_commit();
-    const int32_t bar = comes ? block->first[finished] + round : 0;
     const uint8_t flags = comes ? v.market.bar_flags[bar] : 0;
     copies_wait<0>();
     if (comes) {
-        block->quote[next][finished].bar = bar;
-        block->quote[next][finished].flags = flags;
-    }
-}
-
-/* The same one by one, where the block has no room for begin_fetching. */
-template <typename T>
-static __device__ void fetch_each_bar(const backtest_view &v, backtest_block *block,
-                                      const pass_plan *plans, int first, int count, int round,
-                                      T *rows, int next)
-{
-    const bar_share share = bar_share_of<T>(v.market, v.features);
-    for (int pass = first; pass < count; pass += 2) {
-        const ho_env_lane *lane = &plans[pass].lane;
-        const int32_t bar = lane->begin + 2 + round;
-        uint8_t flags = 0;
-        bar_fetch(share, v.market, lane->sigma, bar, bar, lane->end, rows + pass * STATE_PITCH,
-                  &block->quote[next][pass], &flags);
-        copies_commit();
-        copies_wait<0>();
-        if (bar < lane->end) {
-            bar_complete(&block->quote[next][pass], bar, flags);
-        }
+        block->quote[next][own].bar = bar;
+        block->quote[next][own].flags = flags;
     }
 }
 
@@ -134,9 +83,15 @@ static __device__ void help_many(const backtest_view &v, const policy_plan &plan
         block->part[w][thread % 16] =
             ho_offer_part_of(&v.plan[group.first + (w < count ? w : 0)].lane.config, thread % 16);
     }
-    if (roomy && fetches) {
-        begin_fetching(block, bar_share_of<T>(v.market, v.features), v.plan + group.first, helper,
-                       count);
+    if (fetches) {
+        const int thread = (int)threadIdx.x % 32, pass = helper + 2 * thread;
+        block->share[thread] = bar_share_of<T>(v.market, v.features); /* by both warps, alike */
+        if (roomy && pass < count) {
+            const ho_env_lane *lane = &v.plan[group.first + pass].lane;
+            block->ahead[pass] = {ho_size_at(&lane->config, -1.0, lane->sigma[lane->begin]),
+                                  lane->length};
+        }
+        __syncwarp();
     }
     int32_t booked = -1;
     for (int now = 0, row = 0, round = 0;;
@@ -154,13 +109,13 @@ static __device__ void help_many(const backtest_view &v, const policy_plan &plan
                 make_rests(block, helper, count, 0, now);
             }
             orders_known<false>();
-            T *rows = rows_to_come<T>(plan, shared, row);
-            if (fetches && roomy) {
-                fetch_bars<T>(v, block, helper, count, round, rows, now ^ 1);
+            if (fetches) {
+                fetch_bars<T>(v, block, plans, helper, count, round + 2,
+                              rows_to_come<T>(plan, shared, row), now ^ 1);
                 __syncwarp();
-                make_rests(block, helper, count, round + 1, now ^ 1);
-            } else if (fetches) {
-                fetch_each_bar<T>(v, block, plans, helper, count, round, rows, now ^ 1);
+                if (roomy) {
+                    make_rests(block, helper, count, round + 1, now ^ 1);
+                }
             }
         }
         if (!fetches) {

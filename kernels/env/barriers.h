@@ -26,7 +26,7 @@ static inline HO_HD void ho_set_barriers(const ho_env_config *c, ho_account *a, 
     const int32_t targeted = e > 0.0 && up > 0.0, stopped = e > 0.0 && down > 0.0;
     a->target = targeted ? e * (1.0 + s * up) : a->target;
     a->stop = stopped ? e * (1.0 - s * down) : a->stop;
-    if (c->tick_size > 0.0) {
+    if (c->tick_size > 0.0) { /* one jump over both roundings, see "plain bars" in fill.h */
         a->target = targeted ? ho_tick_against(a->target, side, c->tick_size) : a->target;
         a->stop = stopped ? ho_tick_against(a->stop, -side, c->tick_size) : a->stop;
     }
