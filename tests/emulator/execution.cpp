@@ -26,7 +26,7 @@ enum {
     WARP = 32,
     STACK_BYTES = 256 << 10,
     STATIC_SHARED_BYTES = 48 << 10,   /* of all arrays together, as nvcc's limit */
-    DYNAMIC_SHARED_BYTES = 164 << 10, /* the largest block of compute capability 8.0 */
+    DYNAMIC_SHARED_BYTES = 228 << 10, /* the largest block of compute capability 9.0 */
     STATIC_ROOM = 128 << 10,          /* with the gaps between them */
     ARENA_BYTES = STATIC_ROOM + DYNAMIC_SHARED_BYTES + 4096,
     GAP_BYTES = 64,

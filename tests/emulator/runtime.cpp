@@ -60,7 +60,7 @@ static int device_sm(void)
 /* Shared memory that a block of the device may have. */
 static int shared_bytes(void)
 {
-    return (device_sm() < 80 ? 64 : 163) << 10;
+    return (device_sm() < 80 ? 64 : device_sm() < 90 ? 163 : 227) << 10;
 }
 
 size_t device_bytes(void)
@@ -165,7 +165,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *prop, int device)
     prop->totalGlobalMem = device_bytes();
     prop->sharedMemPerBlock = 48 << 10;
     prop->sharedMemPerBlockOptin = (size_t)shared_bytes();
-    prop->sharedMemPerMultiprocessor = (device_sm() < 80 ? 64 : 164) << 10;
+    prop->sharedMemPerMultiprocessor = (size_t)shared_bytes() + (device_sm() < 80 ? 0 : 1 << 10);
     prop->major = device_sm() / 10;
     prop->minor = device_sm() % 10;
     prop->multiProcessorCount = (int)setting("HYPEROPT_EMULATOR_PROCESSORS", 16);

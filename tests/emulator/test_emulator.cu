@@ -571,6 +571,20 @@ static void a_kernel_that_leaves_its_memory_is_seen(void **state)
 #endif
 }
 
+static void a_block_has_the_shared_memory_of_its_generation(void **state)
+{
+    (void)state;
+    const char *sm[] = {"75", "80", "90"};
+    const size_t kilobytes[] = {64, 163, 227};
+    for (int i = 0; i < 3; i++) {
+        cudaDeviceProp prop;
+        setenv("HYPEROPT_EMULATOR_SM", sm[i], 1);
+        assert_int_equal(cudaGetDeviceProperties(&prop, 0), cudaSuccess);
+        assert_int_equal(prop.sharedMemPerBlockOptin, kilobytes[i] << 10);
+    }
+    unsetenv("HYPEROPT_EMULATOR_SM");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -585,6 +599,7 @@ int main(void)
         cmocka_unit_test(memory_is_counted_and_checked),
         cmocka_unit_test(a_pool_keeps_its_threshold_and_no_more),
         cmocka_unit_test(launches_beyond_the_device_are_refused),
+        cmocka_unit_test(a_block_has_the_shared_memory_of_its_generation),
         cmocka_unit_test(a_kernel_that_would_hang_is_reported),
         cmocka_unit_test(another_order_shows_a_missing_barrier),
         cmocka_unit_test(a_kernel_that_leaves_its_memory_is_seen),

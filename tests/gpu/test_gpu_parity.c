@@ -382,6 +382,8 @@ static void a_short_run_of_the_reference_network(void **state)
     const ho_lane_config lane = random_lane(p.cpu, &key);
     check_own_actions(&p, &key, &lane, 2, 16, &quiet, &trades);
     check_own_actions(&p, &key, &lane, gpu_size(700, 70), 9, &quiet, &trades);
+    /* many blocks of one or two windows, under the emulator if the machine is wide */
+    check_own_actions(&p, &key, &lane, gpu_size(150, 66), 30, &quiet, &trades);
     assert_true(quiet > 0 && trades > 0);
     ho_epoch_stat cpu, gpu;
     key.episodes = 3;
