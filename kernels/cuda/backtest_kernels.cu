@@ -152,6 +152,26 @@ warp_portfolio(const backtest_view &v, const pass_plan *p, const ho_env *e, cons
     }
 }
 
+/* A pass before its step. */
+typedef struct pass_start {
+    ho_env env;
+    bool plain; /* the settings and the bar's open are (kernels/env/fill.h) */
+    ho_category_place place;
+} pass_start;
+
+/* plain: the settings are. */
+template <bool HELD>
+static __device__ __forceinline__ pass_start start_of(const pass_state *s, const pass_plan *p,
+                                                      const ho_quote *q, uint32_t *ring,
+                                                      int32_t plain)
+{
+    pass_start start;
+    start.env = *aligned16(&s->env);
+    start.plain = HELD && (plain & ho_open_is_plain(&start.env.account, q));
+    start.place = ho_diversity_place(&p->lane.config, &start.env, {ring, 1});
+    return start;
+}
+
 /* What a pass's warp has at hand for its steps. */
 typedef struct pass_tools {
     pass_state *state;
@@ -310,10 +330,8 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
         if (threadIdx.x % 32 == 0) {
             block->live[now][warp] = live;
         }
-        policy_begin<T, 1, HELD>(v.policy, plan, shared, ahead);
-        if (!bar_begins(block, now, twice)) {
-            break;
-        }
+        policy_begin<T, 1, HELD>(v.policy, plan, shared, row, ahead);
+        const bool goes_on = bar_begins(block, now, twice); /* asked later, which costs less */
         if (ENSEMBLE) {
             vote_clear(&vote);
             for (int k = 0; k < group.members; k++) {
@@ -347,13 +365,18 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
         } else {
             policy_scores<T, 1, HELD>(v.policy, plan, packed, shared, held, ahead, row, NULL,
                                       v_max);
-            policy_sync();
         }
         const ho_quote *q = &block->quote[now][warp];
-        /* beside the choice, which waits a good deal */
-        const ho_env env = *aligned16(&s->env);
-        const bool open = HELD && block->plain[warp] && ho_open_is_plain(&env.account, q);
-        const ho_category_place place = ho_diversity_place(&p->lane.config, &env, {ring, 1});
+        pass_start start;
+        if (FEW) { /* beside the last layer, which other warps work out */
+            start = start_of<HELD>(s, p, q, ring, block->plain[warp]);
+        }
+        if (!ENSEMBLE) {
+            policy_sync();
+        }
+        if (!FEW) { /* beside the choice, which waits a good deal */
+            start = start_of<HELD>(s, p, q, ring, block->plain[warp]);
+        }
         int32_t action = 0;
         if (HELD) {
             action = group_argmax<32>(score, NULL, HO_ACTIONS);
@@ -367,6 +390,9 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
         }
         action = HELD ? action : __shfl_sync(0xffffffffu, action, 0);
         const ho_order order = ho_order_from_action(action);
+        if (!goes_on) {
+            break;
+        }
         if (few) {
             orders_known<true>();
         } else {
@@ -375,28 +401,29 @@ static __global__ void __launch_bounds__(PASS_THREADS, 1)
         if (!live) {
             continue;
         }
-        const ho_offer *offer = roomy ? offer_there(&block->offer[few ? 0 : now][warp]) : NULL;
+        const ho_offer *offer = roomy ? offer_there(&block->offer[now][warp]) : NULL;
         T *next = rows + policy_next_row<STATE_ROWS>(row) * row_elements;
         pass_note *note = &block->note[now][warp];
         if (few && quiet->bar.calm && offer->order[order.offer].lots == 0) {
             put_quiet(v, quiet, diverse ? order.category : -1, next);
             if (owner) {
-                pass_stay(s, q, offer, ring, quiet->bar.equity, order.category, action, note);
+                pass_stay(s, q, offer, &start.place, ring, quiet->bar.equity, order.category,
+                          action, note);
             }
             continue;
         }
         pass_step step = PASS_NOT_PLAIN;
         const int32_t wanted = HELD ? offer->order[order.offer].lots : 0;
-        if (open && ho_order_is_plain(&order, offer, wanted)) {
-            step = warp_step<T, HELD>(v, tools, q, offer, &env, &place, &order, wanted, action,
-                                      note, next);
+        if (start.plain && ho_order_is_plain(&order, offer, wanted)) {
+            step = warp_step<T, HELD>(v, tools, q, offer, &start.env, &start.place, &order, wanted,
+                                      action, note, next);
         }
         if (agreed<true>(step == PASS_GOES_ON)) {
             continue;
         }
         if (agreed<true>(step == PASS_NOT_PLAIN)) {
-            step = warp_step<T, false>(v, tools, q, offer, aligned16(&s->env), &place, &order, 0,
-                                       action, note, next);
+            step = warp_step<T, false>(v, tools, q, offer, aligned16(&s->env), &start.place, &order,
+                                       0, action, note, next);
         }
         if (agreed<true>(step == PASS_ENDS)) {
             if (owner) {
@@ -435,6 +462,7 @@ static __global__ void __launch_bounds__(RULE_THREADS)
             pass_close(s, p, &q, &note);
         }
         pass_book_bar(s, p, &note);
+        pass_book_actions(s, p, &note);
         pass_book_trades(s, p, &note);
     }
 }

@@ -280,9 +280,17 @@ help(const ho_experience_view &v, const policy_plan &plan, uint8_t *shared,
                 offer_orders(&block->env.config, &part, &block->slot[e].env, &block->quote[now][e],
                              i, 16, &block->offer[e]);
             }
-            if (i < 4 && block->bar[rest] >= 0 && (!few || spare == (block->begun[rest] != step))) {
-                offer_rest(&block->env, &block->slot[rest].env, ring, &block->quote[now][rest], i,
-                           &block->offer[rest]);
+            const bool rests =
+                block->bar[rest] >= 0 && (!few || spare == (block->begun[rest] != step));
+            if (__any_sync(0xffffffffu, rests)) {
+                const int slot = rests ? rest : e; /* another's may be on its way */
+                const ho_env *env = &block->slot[slot].env;
+                const ho_quote *q = &block->quote[now][slot];
+                ho_offer *offer = &block->offer[slot];
+                const double size = offer_rest(&block->env.config, q, i, rests, env->size, offer);
+                if (rests && i == HO_REST_SIZE) {
+                    offer->ahead = ho_env_look_ahead_of(&block->env, env, ring, q, size);
+                }
             }
             step_sync<true>(v.racecheck); /* scores, offers */
         }
@@ -414,7 +422,7 @@ static __global__ void __launch_bounds__(HELPED ? HELPED_THREADS : POLICY_THREAD
         const int now = step & 1;
         T *const next_row = rows + policy_next_row<ROWS>(row) * (E * STATE_PITCH);
         const ho_quote *quote = &block->quote[HELPED ? now : 0][e];
-        policy_begin<T, NT, HELD>(v.policy, plan, shared, ahead);
+        policy_begin<T, NT, HELD>(v.policy, plan, shared, row, ahead);
         step_sync<HELPED>(v.racecheck); /* states and bars of this step */
         const bool active = block->bar[e] >= 0;
         constexpr int row_chunks = (int)(HO_STATE_PAD * sizeof(T) / 16);

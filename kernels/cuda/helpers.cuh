@@ -39,11 +39,12 @@ static __device__ __forceinline__ void offer_orders(const ho_env_config *c, ho_o
                                                     int threads, ho_offer *offer)
 {
     const ho_account account = e->account;
+    const ho_quote quote = *q; /* read at once: later the network's loads are in the way */
     const double size = e->size, equity = e->equity;
     ho_offer_part own = *part;
     for (int n = i;; own = ho_offer_part_of(c, n)) {
         ho_crossing *to = n < HO_OFFER_ORDERS ? &offer->order[n] : &offer->stop;
-        *to = ho_offer_order(c, &own, &account, q, size, equity, n);
+        *to = ho_offer_order(c, &own, &account, &quote, size, equity, n);
         if (n == i) {
             *part = own;
         }
@@ -54,27 +55,25 @@ static __device__ __forceinline__ void offer_orders(const ho_env_config *c, ho_o
     }
 }
 
-/* What limit and IOC orders meet, by 3 threads, this one being number `i`. */
-static __device__ __forceinline__ void offer_limits(const ho_env_config *c, const ho_quote *q,
-                                                    int i, ho_offer *offer)
+/* The rest of an offer but its `ahead`: what limit and IOC orders meet, by HO_RESTS threads, this
+ * one being number `i`, all of a warp at once. there: this one's offer is. Returns the last one's
+ * lots at exposure 1 of the decision after the bar; before: those in force. */
+static __device__ __forceinline__ double offer_rest(const ho_env_config *c, const ho_quote *q,
+                                                    int i, bool there, double before,
+                                                    ho_offer *offer)
 {
-    if (i < 2) {
-        offer->limit[i] = ho_limit_price(c, q->before + q->jump, i ? 1 : -1);
-    } else if (i == 2) {
-        offer->ioc_most = ho_ioc_most(c, q);
+    const ho_ratio r = ho_rest_ratio(c, q, i);
+    const double x = ho_quotient(r.num, r.den), next = __shfl_down_sync(0xffffffffu, x, 1);
+    const double ticks = ho_ticks_against(x, i == HO_REST_SELLER ? 1 : -1, c->tick_size);
+    const double limit = c->tick_size > 0.0 ? ticks : r.num;
+    const int32_t most = ho_ioc_most_of(c, q->before + q->jump, x, next);
+    if (there && i < HO_REST_BAND) {
+        offer->limit[i] = limit;
     }
-}
-
-/* The rest of an offer, by 4 threads, this one being number `i`. */
-static __device__ __forceinline__ void offer_rest(const ho_env_lane *lane, const ho_env *e,
-                                                  ho_ring ring, const ho_quote *q, int i,
-                                                  ho_offer *offer)
-{
-    if (i == 3) {
-        offer->ahead = ho_env_look_ahead(lane, e, ring, q);
-    } else {
-        offer_limits(&lane->config, q, i, offer);
+    if (there && i == HO_REST_BAND) {
+        offer->ioc_most = most;
     }
+    return ho_size_of(c, before, q->sigma_next, x);
 }
 
 /* An offer that is there: what works one out without it is left out. */

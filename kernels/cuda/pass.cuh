@@ -201,18 +201,17 @@ static __device__ __forceinline__ pass_calm pass_is_calm(const pass_plan *p, con
     return calm;
 }
 
-/* pass_advance of such a bar. offer: of the account as it is. */
-static __device__ __forceinline__ void pass_stay(pass_state *s, const ho_quote *q,
-                                                 const ho_offer *offer, uint32_t *ring_words,
-                                                 double equity, int32_t category, int32_t action,
-                                                 pass_note *note)
+/* pass_advance of such a bar. offer, place: of the account as it is. */
+static __device__ __forceinline__ void
+pass_stay(pass_state *s, const ho_quote *q, const ho_offer *offer, const ho_category_place *place,
+          uint32_t *ring_words, double equity, int32_t category, int32_t action, pass_note *note)
 {
     const ho_ring ring = {ring_words, 1};
     const double before = s->env.equity, size = offer->ahead.size;
     const int32_t held = s->env.account.lots != 0, steps = offer->ahead.steps;
     const int64_t all_steps = s->steps + 1;
     if (offer->ahead.diverse) {
-        ho_diversity_take(&s->env, ring, &offer->ahead.place, category);
+        ho_diversity_take(&s->env, ring, place, category);
     }
     s->before = before;
     s->env.t = q->bar;
@@ -230,37 +229,49 @@ static __device__ __forceinline__ void pass_stay(pass_state *s, const ho_quote *
     note->equity = equity;
 }
 
-/* Enters a bar into the books, in two parts that share nothing and take about as long. The first:
- * statistics of the bars, actions, the session, what crossing the spread and funding cost. */
+/* Enters a bar into the books, in three parts that share nothing. The first: statistics of the
+ * bars. */
 static __device__ __forceinline__ void pass_book_bar(pass_state *s, const pass_plan *p,
                                                      const pass_note *note)
 {
     const double equity = note->equity, ret = ho_quotient(equity - s->booked, s->booked);
     const int64_t step = s->bars.bars;
     s->booked = equity;
+    ho_bar_stats_add(&s->bars, equity, ret, note->held);
+    if (p->equity) {
+        p->equity[step + 1] = equity;
+        p->bar_return[step] = ret;
+    }
+}
+
+/* The second: actions, the session, what crossing the spread and funding cost. */
+static __device__ __forceinline__ void pass_book_actions(pass_state *s, const pass_plan *p,
+                                                         const pass_note *note)
+{
     s->position_changes += note->changed;
     s->ambiguous_bars += note->ambiguous;
     if (note->action >= 0) {
         s->action_count[note->action]++;
         if (p->actions) {
-            p->actions[step] = (uint8_t)note->action;
+            p->actions[note->bar - p->lane.begin - 1] = (uint8_t)note->action;
         }
     }
-    ho_bar_stats_add(&s->bars, equity, ret, note->held);
     ho_ledger_enter_costs(&s->ledger, &p->lane.config, &note->bookings);
-    if (p->equity) {
-        p->equity[step + 1] = equity;
-        p->bar_return[step] = ret;
-    }
     if (note->session_ends) {
-        p->session_return[s->sessions] = equity / s->session_start - 1.0;
+        p->session_return[s->sessions] = note->equity / s->session_start - 1.0;
         p->session_bar[s->sessions] = note->bar;
         s->sessions++;
-        s->session_start = equity;
+        s->session_start = note->equity;
     }
 }
 
-/* The second: fees and trades. */
+/* The third has something to do. */
+static __device__ __forceinline__ bool pass_traded(const pass_note *note)
+{
+    return (note->bookings.fills > 0) | (note->bookings.roll_fee != 0.0);
+}
+
+/* The third: fees and trades. */
 static __device__ __forceinline__ void pass_book_trades(pass_state *s, const pass_plan *p,
                                                         const pass_note *note)
 {

@@ -67,9 +67,9 @@ typedef struct pass_ahead {
  * would be spilled to memory, which is much farther away. */
 typedef struct backtest_block {
     pass_state state[PASSES_BLOCK];
-    pass_note note[2][PASSES_BLOCK];          /* of this bar, of the last one */
-    ho_quote quote[2][PASSES_BLOCK];          /* of this step, of the next one */
-    alignas(8) uint8_t live[2][PASSES_BLOCK]; /* at the head of this bar, of the last one */
+    pass_note note[2][PASSES_BLOCK];             /* of this bar, of the last one */
+    alignas(16) ho_quote quote[2][PASSES_BLOCK]; /* of this step, of the next one */
+    alignas(8) uint8_t live[2][PASSES_BLOCK];    /* at the head of this bar, of the last one */
     alignas(16) ho_portfolio_terms terms[PASSES_BLOCK];
     uint64_t formula[HO_PORTFOLIO_FEATURES]; /* of the portfolio's columns */
     bar_share share[32];                     /* what each thread of a warp fetches of a bar */

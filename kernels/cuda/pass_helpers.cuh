@@ -16,54 +16,117 @@ static __device__ __forceinline__ T *rows_to_come(const policy_plan &plan, uint8
     return (T *)(shared + policy_state(plan, policy_next_row<STATE_ROWS>(next)));
 }
 
-/* The bars after the next one on their way, by two warps while the steps are made, every second
- * pass each, this one's from `first` on: a pass's row of its bar number `number`, and the quote
- * that ends with it. */
+/* Some of a block's passes, which a warp serves: every `stride`th from `first` on. */
+typedef struct some_passes {
+    int first, stride, count; /* of the block's */
+} some_passes;
+
+/* The bars after the next one on their way: a pass's row of its bar number `number`, and the quote
+ * that ends with it. Returns its flags, on the pass's thread. */
 template <typename T>
-static __device__ __forceinline__ void fetch_bars(const backtest_view &v, backtest_block *block,
-                                                  const pass_plan *plans, int first, int count,
-                                                  int number, T *rows, int next)
+static __device__ __forceinline__ uint8_t bars_begin(const backtest_view &v, backtest_block *block,
+                                                     const pass_plan *plans,
+                                                     const some_passes &some, int number, T *rows,
+                                                     int next)
 {
-    const int thread = thread_anew() % 32, own = first + 2 * thread;
+    const int thread = thread_anew() % 32, own = some.first + some.stride * thread;
     const bar_share share = block->share[thread];
-    const ho_env_lane *finished = &plans[own < count ? own : 0].lane;
+    const ho_env_lane *finished = &plans[own < some.count ? own : 0].lane;
     const int32_t bar = finished->begin + number;
-    const bool comes = own < count && bar < finished->end;
 #pragma unroll 1
-    for (int pass = first; pass < count; pass += 2) {
+    for (int pass = some.first; pass < some.count; pass += some.stride) {
         const ho_env_lane *lane = &plans[pass].lane;
         const int32_t t = lane->begin + number;
         bar_fetch(share, v.market, lane->sigma, t, t, lane->end, rows + pass * STATE_PITCH,
                   &block->quote[next][pass], NULL);
     }
     copies_commit();
-    const uint8_t flags = comes ? v.market.bar_flags[bar] : 0;
+    return own < some.count && bar < finished->end ? v.market.bar_flags[bar] : 0;
+}
+
+/* They are there. */
+static __device__ __forceinline__ void bars_end(backtest_block *block, const pass_plan *plans,
+                                                const some_passes &some, int number, int next,
+                                                uint8_t flags)
+{
+    const int own = some.first + some.stride * (thread_anew() % 32);
+    const ho_env_lane *finished = &plans[own < some.count ? own : 0].lane;
+    const int32_t bar = finished->begin + number;
     copies_wait<0>();
-    if (comes) {
+    if (own < some.count && bar < finished->end) {
         block->quote[next][own].bar = bar;
         block->quote[next][own].flags = flags;
     }
+    __syncwarp();
 }
 
-/* The rest of their offers, 4 threads a pass: what limit and IOC orders meet, and what the bar
- * changes by itself. bars: since the passes' begin, at the quotes' decision; called for each bar in
- * turn. */
-static __device__ __forceinline__ void make_rests(backtest_block *block, int first, int count,
-                                                  int32_t bars, int quotes)
+/* Before the first bar. */
+template <typename T>
+static __device__ __forceinline__ void rests_begin(const backtest_view &v, backtest_block *block,
+                                                   const pass_block &group, const some_passes &some,
+                                                   bool roomy)
 {
-    const int thread = thread_anew() % 32, pass = first + 2 * (thread / 4), i = thread % 4;
-    ho_offer *offer = &block->offer[quotes][pass < count ? pass : 0];
-    const ho_quote *q = &block->quote[quotes][pass < count ? pass : 0];
-    const ho_env_lane *lane = &block->plan[pass < count ? pass : 0].lane;
-    if (pass < count && i < 3) {
-        offer_limits(&lane->config, q, i, offer);
-    } else if (pass < count) {
-        pass_ahead *ahead = &block->ahead[pass];
+    const int thread = (int)threadIdx.x % 32, pass = some.first + some.stride * thread;
+    block->share[thread] = bar_share_of<T>(v.market, v.features); /* by all such warps, alike */
+    if (roomy && pass < some.count) {
+        const ho_env_lane *lane = &v.plan[group.first + pass].lane;
+        block->ahead[pass] = {ho_size_at(&lane->config, -1.0, lane->sigma[lane->begin]),
+                              lane->length};
+    }
+    __syncwarp();
+}
+
+/* What orders.h and offer.h ask of the settings for an offer's rest. */
+static __device__ __forceinline__ void copy_rest_settings(const ho_env_config *from,
+                                                          ho_env_config *to)
+{
+    to->spread_ticks = from->spread_ticks;
+    to->spread_bps = from->spread_bps;
+    to->limit_offset = from->limit_offset;
+    to->tick_size = from->tick_size;
+    to->fill = from->fill;
+    to->ioc_participation = from->ioc_participation;
+    to->ioc_band = from->ioc_band;
+    to->lot = from->lot;
+    to->has_volume = from->has_volume;
+    to->target_vol = from->target_vol;
+    to->max_lots = from->max_lots;
+    to->sizing = from->sizing;
+    to->kelly_share = from->kelly_share;
+    to->vol_cap = from->vol_cap;
+    to->resize_band = from->resize_band;
+}
+
+/* Whose settings make_rests wants of a thread. */
+static __device__ __forceinline__ const ho_env_config *settings_of(const pass_plan *plans,
+                                                                   const some_passes &some)
+{
+    const int pass = some.first + some.stride * (thread_anew() % 32 / 8);
+    return &plans[pass < some.count ? pass : 0].lane.config;
+}
+
+/* The rest of their offers, 8 threads a pass: what limit and IOC orders meet, and what the bar
+ * changes by itself. settings: a thread's pass's; bars: since the passes' begin, at the quotes'
+ * decision; called for each bar in turn. */
+static __device__ __forceinline__ void make_rests(backtest_block *block, const some_passes &some,
+                                                  const ho_env_config *settings, int32_t bars,
+                                                  int quotes)
+{
+    const int thread = thread_anew() % 32, pass = some.first + some.stride * (thread / 8);
+    const int w = pass < some.count ? pass : 0, i = thread % 8;
+    const ho_quote quote = *aligned16(&block->quote[quotes][w]);
+    const ho_env_lane *lane = &block->plan[w].lane;
+    ho_offer *offer = &block->offer[quotes][w];
+    pass_ahead *ahead = &block->ahead[w];
+    const bool there = pass < some.count;
+    const double before = ahead->size, size = offer_rest(settings, &quote, i, there, before, offer);
+    __syncwarp(); /* all have read what one stores now */
+    if (there && i == HO_REST_SIZE) {
         const int32_t left = ahead->left == 1 ? lane->length : ahead->left - 1;
-        ho_ahead_bar(lane, lane->begin + bars, bars, left == lane->length, ahead->size, q,
+        ho_ahead_bar(lane, lane->begin + bars, bars, left == lane->length, size, &quote,
                      &offer->ahead);
         ahead->left = left;
-        ahead->size = offer->ahead.size;
+        ahead->size = size;
     }
 }
 
@@ -83,15 +146,9 @@ static __device__ void help_many(const backtest_view &v, const policy_plan &plan
         block->part[w][thread % 16] =
             ho_offer_part_of(&v.plan[group.first + (w < count ? w : 0)].lane.config, thread % 16);
     }
+    const some_passes some = {helper, 2, count};
     if (fetches) {
-        const int thread = (int)threadIdx.x % 32, pass = helper + 2 * thread;
-        block->share[thread] = bar_share_of<T>(v.market, v.features); /* by both warps, alike */
-        if (roomy && pass < count) {
-            const ho_env_lane *lane = &v.plan[group.first + pass].lane;
-            block->ahead[pass] = {ho_size_at(&lane->config, -1.0, lane->sigma[lane->begin]),
-                                  lane->length};
-        }
-        __syncwarp();
+        rests_begin<T>(v, block, group, some, roomy);
     }
     int32_t booked = -1;
     for (int now = 0, row = 0, round = 0;;
@@ -106,26 +163,36 @@ static __device__ void help_many(const backtest_view &v, const policy_plan &plan
                              &block->quote[now][w], thread % 16, 16, &block->offer[now][w]);
             }
             if (roomy && fetches && round == 0) {
-                make_rests(block, helper, count, 0, now);
+                make_rests(block, some, settings_of(plans, some), 0, now);
             }
             orders_known<false>();
             if (fetches) {
-                fetch_bars<T>(v, block, plans, helper, count, round + 2,
-                              rows_to_come<T>(plan, shared, row), now ^ 1);
-                __syncwarp();
+                ho_env_config settings = {}; /* read before what it takes to wait for the bars */
                 if (roomy) {
-                    make_rests(block, helper, count, round + 1, now ^ 1);
+                    copy_rest_settings(settings_of(plans, some), &settings);
+                }
+                const uint8_t flags = bars_begin<T>(v, block, plans, some, round + 2,
+                                                    rows_to_come<T>(plan, shared, row), now ^ 1);
+                bars_end(block, plans, some, round + 2, now ^ 1, flags);
+                if (roomy) {
+                    make_rests(block, some, &settings, round + 1, now ^ 1);
                 }
             }
         }
         if (!fetches) {
             const int thread = thread_anew() % 32, own = thread / 4;
-            const pass_note *note = &block->note[now ^ 1][own];
-            if (thread % 4 == 0 && own < count && note->bar > booked) {
-                if (helper == 2) {
+            const bool keeps = thread % 4 == 0 && own < count;
+            const pass_note *note = &block->note[now ^ 1][keeps ? own : 0];
+            const bool comes = keeps && note->bar > booked, first = helper == 2;
+            const bool trades = __any_sync(0xffffffffu, comes && pass_traded(note));
+            if (comes) {
+                if (first) {
                     pass_book_bar(&block->state[own], &plans[own], note);
-                } else {
+                } else if (trades) {
                     pass_book_trades(&block->state[own], &plans[own], note);
+                }
+                if (first == trades) {
+                    pass_book_actions(&block->state[own], &plans[own], note);
                 }
                 booked = note->bar;
             }
@@ -137,8 +204,8 @@ static __device__ void help_many(const backtest_view &v, const policy_plan &plan
     books_complete();
 }
 
-/* ---- few passes: a warp each for orders, the rest of the offers, quiet states, and the books with
- * the fetching of bars ---- */
+/* ---- few passes: a warp each for orders, the rest of the offers with the entropies to come,
+ * quiet states, and the books with the fetching of bars ---- */
 
 /* Threads of a helping warp that serve one pass of few. */
 static __device__ __forceinline__ int threads_a_pass(int count)
@@ -146,24 +213,21 @@ static __device__ __forceinline__ int threads_a_pass(int count)
     return count <= 2 ? 16 : 8;
 }
 
-/* What a choice of each category would make of the entropy column, by 3 threads. */
-static __device__ __forceinline__ void make_entropies(const pass_plan *p, const ho_env *e,
-                                                      ho_ring ring, const double *n_log2_n, int sub,
-                                                      float *entropy)
+/* What a choice of category `category` would make of the entropy column. */
+static __device__ __forceinline__ ho_ratio entropy_to_come(const ho_env_config *c, const ho_env *e,
+                                                           ho_ring ring, const double *n_log2_n,
+                                                           int category)
 {
-    if (sub < CATEGORIES && p->lane.config.diversity_penalty != 0.0) {
-        const ho_category_place place = ho_diversity_place(&p->lane.config, e, ring);
-        ho_env then;
+    const ho_category_place place = ho_diversity_place(c, e, ring);
+    ho_env then;
 #pragma unroll
-        for (int i = 0; i < CATEGORIES; i++) {
-            then.category_count[i] = place.count[i] + (i == sub);
-        }
-        const ho_ratio r = ho_entropy_ratio(&then, n_log2_n);
-        entropy[sub] = ho_ratio_value(&r, HO_NO_LIMIT);
+    for (int i = 0; i < CATEGORIES; i++) {
+        then.category_count[i] = place.count[i] + (i == category);
     }
+    return ho_entropy_ratio(&then, n_log2_n);
 }
 
-/* What each order would meet, and the entropies to come. */
+/* What each order would meet. */
 static __device__ void make_few_orders(const backtest_view &v, backtest_block *block,
                                        const pass_block &group, bool twice)
 {
@@ -171,16 +235,13 @@ static __device__ void make_few_orders(const backtest_view &v, backtest_block *b
     const int number = (int)threadIdx.x % 32 / threads, sub = (int)threadIdx.x % threads;
     const int w = number < count ? number : 0;
     ho_offer_part part = ho_offer_part_of(&v.plan[group.first + w].lane.config, sub);
-    const ho_ring ring = {block->ring[w], 1};
     const pass_state *s = &block->state[w];
     for (int now = 0; bar_begins(block, now, twice); now ^= 1) {
         if (number < count && !s->done) {
             ho_env_config c = {};
             copy_order_settings(&block->orders[w], &c);
             offer_orders(&c, &part, &s->env, &block->quote[now][w], sub, threads,
-                         &block->offer[0][w]);
-            make_entropies(&block->plan[w], &s->env, ring, block->n_log2_n, sub,
-                           block->quiet[w].entropy);
+                         &block->offer[now][w]);
         }
         orders_known<true>();
     }
@@ -192,7 +253,7 @@ template <typename T>
 static __device__ void keep_few_books(const backtest_view &v, const policy_plan &plan,
                                       uint8_t *shared, backtest_block *block, int count, bool twice)
 {
-    const bar_share share = bar_share_of<T>(v.market, v.features);
+    const some_passes all = {0, 1, count};
     const int w = (int)threadIdx.x % 32;
     const pass_plan *p = &block->plan[w < count ? w : 0];
     pass_state *s = &block->state[w < count ? w : 0];
@@ -200,45 +261,46 @@ static __device__ void keep_few_books(const backtest_view &v, const policy_plan 
     for (int now = 0, row = 0, round = 0;;
          now ^= 1, row = policy_next_row<STATE_ROWS>(row), round++) {
         const bool live = bar_begins(block, now, twice);
-        T *rows = rows_to_come<T>(plan, shared, row);
-        const int32_t bar = p->lane.begin + round + 2; /* all passes go on together */
-        const bool comes = live && w < count && bar < p->lane.end;
-#pragma unroll 1
-        for (int pass = 0; live && pass < count; pass++) {
-            const ho_env_lane *lane = &block->plan[pass].lane;
-            const int32_t t = __shfl_sync(0xffffffffu, bar, pass);
-            bar_fetch(share, v.market, lane->sigma, t, t, lane->end, rows + pass * STATE_PITCH,
-                      &block->quote[now ^ 1][pass], NULL);
+        uint8_t flags = 0;
+        if (live) {
+            flags = bars_begin<T>(v, block, block->plan, all, round + 2,
+                                  rows_to_come<T>(plan, shared, row), now ^ 1);
         }
-        copies_commit();
-        const uint8_t flags = comes ? v.market.bar_flags[bar] : 0;
         const pass_note *note = &block->note[now ^ 1][w < count ? w : 0];
         if (w < count && note->bar > booked) {
             pass_book_bar(s, p, note);
+            pass_book_actions(s, p, note);
             pass_book_trades(s, p, note);
             booked = note->bar;
         }
         if (!live) {
             break;
         }
-        copies_wait<0>();
-        if (comes) {
-            block->quote[now ^ 1][w].bar = bar;
-            block->quote[now ^ 1][w].flags = flags;
-        }
+        bars_end(block, block->plan, all, round + 2, now ^ 1, flags);
     }
     books_complete();
 }
 
-/* The rest of the offers. */
-static __device__ void make_few_rests(backtest_block *block, int count, bool twice)
+/* The rest of the offers, and the entropies to come. */
+template <typename T>
+static __device__ void make_few_rests(const backtest_view &v, backtest_block *block,
+                                      const pass_block &group, bool twice)
 {
-    const int w = (int)threadIdx.x % 32 / 8, i = (int)threadIdx.x % 8, pass = w < count ? w : 0;
-    const ho_ring ring = {block->ring[pass], 1};
-    for (int now = 0; bar_begins(block, now, twice); now ^= 1) {
-        if (w < count && !block->state[w].done) {
-            offer_rest(&block->plan[w].lane, &block->state[w].env, ring, &block->quote[now][w], i,
-                       &block->offer[0][w]);
+    const some_passes all = {0, 1, group.count};
+    const int number = (int)threadIdx.x % 32 / 8, category = (int)threadIdx.x % 8;
+    const int w = number < all.count ? number : 0;
+    const ho_ring ring = {block->ring[w], 1};
+    const pass_state *s = &block->state[w];
+    const ho_env_config *c = &block->plan[w].lane.config;
+    ho_env_config settings = {};
+    copy_rest_settings(&v.plan[group.first + w].lane.config, &settings);
+    rests_begin<T>(v, block, group, all, true);
+    for (int now = 0, round = 0; bar_begins(block, now, twice); now ^= 1, round++) {
+        const ho_env env = s->env; /* read at once: later the network's loads are in the way */
+        make_rests(block, all, &settings, round, now);
+        if (number < all.count && category < CATEGORIES && !s->done && ho_diversity_on(c)) {
+            const ho_ratio r = entropy_to_come(c, &env, ring, block->n_log2_n, category);
+            block->quiet[w].entropy[category] = ho_ratio_value(&r, HO_NO_LIMIT);
         }
         orders_known<true>();
     }
@@ -305,7 +367,7 @@ help_passes(const backtest_view &v, const policy_plan &plan, uint8_t *shared, ba
         make_few_orders(v, block, group, twice);
         break;
     case 1:
-        make_few_rests(block, group.count, twice);
+        make_few_rests<T>(v, block, group, twice);
         break;
     case 2:
         make_quiet_states(block, v.plan + group.first, group.count, twice);

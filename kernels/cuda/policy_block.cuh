@@ -290,44 +290,63 @@ policy_layer_bf16(const ho_policy_net &p, const policy_plan &plan, const uint8_t
     }
 }
 
-/* Before the barrier that policy_scores needs: what can be read without the states. */
+/* Before the barrier that policy_scores needs: what can be read without the states in row `now` of
+ * plan.state. */
 template <typename T, int NT, bool HELD>
 static __device__ __forceinline__ void policy_begin(const ho_policy_net &p, const policy_plan &plan,
-                                                    const uint8_t *shared, policy_ahead &ahead)
+                                                    const uint8_t *shared, int now,
+                                                    policy_ahead &ahead)
 {
     if (HELD && NT == 1) {
-        policy_read_ahead<4, 2, false>(thread_anew(), 16, shared_address(shared) + plan.resident[0],
-                                       policy_bias(p, plan, shared, 0), ahead);
+        const uint32_t at = shared_address(shared);
+        const uint32_t thread = thread_anew(); /* what hangs on it would be spilled over a bar */
+        policy_read_biases<2, POLICY_WARPS>(thread, policy_bias(p, plan, shared, 0), ahead);
+        policy_read_words<4, 2, POLICY_WARPS>(
+            thread, policy_words<4>(thread, at + plan.resident[0]), 0, 8, ahead);
+        ahead.thread = thread;
+        ahead.row = policy_row(thread, at + policy_state(plan, now), STATE_PITCH);
+        asm volatile("" : "+r"(ahead.row)); /* or the compiler puts it off */
     }
 }
 
 /* The reference network for 8 states, its second layer held in registers, the others in shared
- * memory. */
+ * memory, which the second leaves some time to read the third one's weights. The last warps make
+ * the last layer: the first ones have most to do after it. */
 template <typename T>
 static __device__ __forceinline__ void
 policy_scores_few(const ho_policy_net &p, const policy_plan &plan, uint8_t *shared,
-                  const policy_held &held, policy_ahead &ahead, int now, float *score)
+                  const policy_held &held, policy_ahead &ahead, float *score)
 {
-    constexpr int pitch = HELD_PITCH;
-    const int thread = thread_anew(); /* what hangs on it would be spilled over a bar */
+    constexpr int pitch = HELD_PITCH, ALL = POLICY_WARPS, LAST = 3; /* warps */
+    const uint32_t thread = ahead.thread, last = thread - (ALL - LAST) * 32;
     const uint32_t at = shared_address(shared);
-    const uint32_t h0 = at + plan.hidden[0], h1 = h0 + HELD_HIDDEN_BYTES;
+    const uint32_t h0 = policy_row(thread, at + plan.hidden[0], pitch);
+    const uint32_t h1 = h0 + HELD_HIDDEN_BYTES;
     void *const to0 = shared + plan.hidden[0];
     void *const to1 = shared + plan.hidden[0] + HELD_HIDDEN_BYTES;
     const float *bias = (const float *)(shared + plan.bias);
-    policy_layer_few<T, 4, 2, false, false>(
-        thread, 16, 0, held, ahead, at + policy_state(plan, now), STATE_PITCH, to0, pitch, 0);
-    policy_read_ahead<16, 2, true>(thread, 16, 0, bias + HELD_BIAS_1, ahead);
+    uint32_t words = policy_words<16>(thread, at + plan.resident[2]);
+    asm volatile("" : "+r"(words)); /* once */
+    const auto nothing = [](int) {};
+    const auto early = [&](int i) {
+        policy_read_words<16, 1, ALL>(thread, words, i, i + 1, ahead);
+        __syncwarp(); /* or the compiler puts it off */
+    };
+    policy_layer_few<T, 4, 2, ALL, false, false>(thread, 0, held, ahead, ahead.row, to0, pitch, 0,
+                                                 nothing);
+    policy_read_biases<2, ALL>(thread, bias + HELD_BIAS_1, ahead);
     policy_sync();
-    policy_layer_few<T, 16, 2, true, false>(thread, 16, 0, held, ahead, h0, pitch, to1, pitch, 0);
-    policy_read_ahead<16, 1, false>(thread, 8, at + plan.resident[2], bias + HELD_BIAS_2, ahead);
+    policy_layer_few<T, 16, 2, ALL, true, false>(thread, 0, held, ahead, h0, to1, pitch, 0, early);
+    policy_read_biases<1, ALL>(thread, bias + HELD_BIAS_2, ahead);
+    policy_read_words<16, 1, ALL>(thread, words, EARLY_PAIRS, 8, ahead);
     policy_sync();
-    policy_layer_few<T, 16, 1, false, false>(thread, 8, at + plan.resident[2], held, ahead, h1,
-                                             pitch, to0, pitch, 0);
-    policy_read_ahead<8, 1, false>(thread, 3, at + plan.resident[3], bias + HELD_BIAS_3, ahead);
+    policy_layer_few<T, 16, 1, ALL, false, false>(thread, words, held, ahead, h1, to0, pitch, 0,
+                                                  nothing);
+    policy_read_biases<1, LAST>(last, bias + HELD_BIAS_3, ahead);
+    policy_read_words<8, 1, LAST>(last, policy_words<8>(last, at + plan.resident[3]), 0, 8, ahead);
     policy_sync();
-    policy_layer_few<T, 8, 1, false, true>(thread, 3, 0, held, ahead, h0, pitch, score, SCORE_PITCH,
-                                           p.outputs);
+    policy_layer_few<T, 8, 1, LAST, false, true>(last, 0, held, ahead, h0, score, SCORE_PITCH,
+                                                 p.outputs, nothing);
 }
 
 /* The same for more states; with 64 the third layer may be left in L2. */
@@ -388,7 +407,7 @@ policy_scores(const ho_policy_net &p, const policy_plan &plan, const uint8_t *pa
 {
     float *score = (float *)(shared + plan.score);
     if (HELD && NT == 1) {
-        policy_scores_few<T>(p, plan, shared, held, ahead, now, score);
+        policy_scores_few<T>(p, plan, shared, held, ahead, score);
         return;
     }
     if (HELD) {

@@ -16,6 +16,7 @@
 enum {
     POLICY_THREADS = 256,
     POLICY_WARPS = 8,
+    EARLY_PAIRS = 5,  /* of the second layer's steps, in which weights of the third are read */
     SCORE_PITCH = 56, /* floats a state; a row is reused for 12 ho_ratio */
     STATE_PITCH = 72, /* elements a state row: 16 bytes of skew for ldmatrix */
 };
@@ -39,11 +40,12 @@ static __device__ __forceinline__ float policy_round_e4m3(float x)
 /* Registers of the second layer: 2 tiles of 16 outputs a warp, 16 steps. */
 typedef uint4 policy_held[2][16];
 
-/* What of a layer is read before the barrier that its inputs need: the first weights, the biases.
- */
+/* What of a layer is there before the barrier that its inputs need: the first weights, the biases;
+ * of the first layer who reads which states, too. */
 typedef struct policy_ahead {
     uint4 word[8];
     float2 bias[2];
+    uint32_t thread, row;
 } policy_ahead;
 
 /* Reads weight word `word` (of 16 bytes) of a layer. */
@@ -169,49 +171,78 @@ policy_layer(const ho_policy_layer &layer, const uint4 *weights, uint32_t shared
     }
 }
 
-/* Word `step` of tile j of a thread's warp, of a layer in shared memory. */
+/* Where a thread's weights of a layer of STEPS steps begin, in shared memory. */
 template <int STEPS>
-static __device__ __forceinline__ uint4 policy_word(int thread, uint32_t weights, int j, int step)
+static __device__ __forceinline__ uint32_t policy_words(uint32_t thread, uint32_t weights)
 {
-    const int warp = thread / 32, l = thread % 32;
-    return shared_load16(weights + (((warp + j * POLICY_WARPS) * STEPS + step) * 32 + l) * 16);
+    return weights + (thread / 32 * STEPS * 32 + thread % 32) * 16;
 }
 
-/* Reads the biases of a layer and, unless they are held, the first 8 words of its weights. */
-template <int STEPS, int TW, bool HELD>
-static __device__ __forceinline__ void policy_read_ahead(int thread, int tiles, uint32_t weights,
-                                                         const float *bias, policy_ahead &ahead)
+/* Its word `step` of tile j, WARPS tiles after the one before. */
+template <int STEPS, int WARPS>
+static __device__ __forceinline__ uint4 policy_word(uint32_t words, int j, int step)
 {
-    const int warp = thread / 32, g = thread % 32 / 4;
-    if (tiles < TW * POLICY_WARPS && warp >= tiles) {
-        return;
-    }
+    return shared_load16(words + (j * WARPS * STEPS + step) * 32 * 16);
+}
+
+/* ---- layers of 8 states ----
+ * TW tiles each of WARPS warps, whose threads are numbered from 0 on; other warps do nothing. */
+
+template <int WARPS> static __device__ __forceinline__ bool policy_works(uint32_t thread)
+{
+    return WARPS == POLICY_WARPS || thread < WARPS * 32;
+}
+
+/* Reads the biases of a layer. */
+template <int TW, int WARPS>
+static __device__ __forceinline__ void policy_read_biases(uint32_t thread, const float *bias,
+                                                          policy_ahead &ahead)
+{
+    if (policy_works<WARPS>(thread)) {
 #pragma unroll
-    for (int j = 0; j < TW; j++) {
-        ahead.bias[j] = *(const float2 *)(bias + (warp + j * POLICY_WARPS) * 16 + 2 * g);
-    }
-#pragma unroll
-    for (int i = 0; i < 8 && !HELD; i++) {
-        ahead.word[i] = policy_word<STEPS>(thread, weights, i / (8 / TW), i % (8 / TW));
+        for (int j = 0; j < TW; j++) {
+            ahead.bias[j] =
+                *(const float2 *)(bias + (thread / 32 + j * WARPS) * 16 + thread % 32 / 4 * 2);
+        }
     }
 }
 
-/* A layer of 8 states whose first weights and biases are there (policy_read_ahead): the chain from
- * one step to the next is what it takes, so inputs are read some steps before they are multiplied,
- * and a weight's place is filled again as soon as it was used. The sums and their order are
- * policy_layer's. */
-template <typename T, int STEPS, int TW, bool HELD, bool FINAL>
+/* Reads words [from, to) of the 8 first ones of a layer's weights, in the order of their use.
+ * words: policy_words. */
+template <int STEPS, int TW, int WARPS>
+static __device__ __forceinline__ void policy_read_words(uint32_t thread, uint32_t words, int from,
+                                                         int to, policy_ahead &ahead)
+{
+    if (policy_works<WARPS>(thread)) {
+#pragma unroll
+        for (int i = from; i < to; i++) {
+            const int j = i % TW, step = i / TW;
+            ahead.word[j * (8 / TW) + step] = policy_word<STEPS, WARPS>(words, j, step);
+        }
+    }
+}
+
+/* Where a thread reads the states that begin at `in`. */
+static __device__ __forceinline__ uint32_t policy_row(uint32_t thread, uint32_t in, uint32_t pitch)
+{
+    const uint32_t l = thread % 32;
+    return in + ((l & 7) * pitch + (l >> 3) * 8) * 2;
+}
+
+/* One whose first weights and biases are there: the chain from one step to the next is what it
+ * takes, so inputs are read some steps before they are multiplied, and a weight's place is filled
+ * again as soon as it was used. The sums and their order are policy_layer's. row: policy_row.
+ * early(i): called in each of a HELD layer's first EARLY_PAIRS pairs of steps. */
+template <typename T, int STEPS, int TW, int WARPS, bool HELD, bool FINAL, typename Early>
 static __device__ __forceinline__ void
-policy_layer_few(int thread, int tiles, uint32_t weights, const policy_held &held,
-                 policy_ahead &ahead, uint32_t in, int in_pitch, void *out, int out_pitch,
-                 int actions)
+policy_layer_few(uint32_t thread, uint32_t words, const policy_held &held, policy_ahead &ahead,
+                 uint32_t row, void *out, int out_pitch, int actions, const Early &early)
 {
-    constexpr int PAIRS = STEPS / 2, DEPTH = PAIRS < 4 ? PAIRS : 4, RING = 8 / TW;
-    const int warp = thread / 32, l = thread % 32, g = l / 4, t = l % 4;
-    if (tiles < TW * POLICY_WARPS && warp >= tiles) {
+    constexpr int PAIRS = STEPS / 2, RING = 8 / TW;
+    constexpr int DEPTH = HELD ? PAIRS - EARLY_PAIRS : PAIRS < 4 ? PAIRS : 4;
+    if (!policy_works<WARPS>(thread)) {
         return;
     }
-    const uint32_t row = in + ((l & 7) * in_pitch + (l >> 3) * 8) * 2;
     uint32_t x[DEPTH][4];
 #pragma unroll
     for (int i = 0; i < DEPTH; i++) {
@@ -233,18 +264,22 @@ policy_layer_few(int thread, int tiles, uint32_t weights, const policy_held &hel
             mma_16x8x16(acc[j][step % 2], HELD ? held[HELD ? j : 0][HELD ? step : 0] : next, b[0],
                         b[1]);
             if (!HELD && step + RING < STEPS) {
-                next = policy_word<STEPS>(thread, weights, j, step + RING);
+                next = policy_word<STEPS, WARPS>(words, j, step + RING);
             }
         }
         if (step % 2 == 1 && step / 2 + DEPTH < PAIRS) {
             load_matrix4(x[step / 2 % DEPTH], row + (step / 2 + DEPTH) * 64);
+            if (HELD) {
+                early(step / 2);
+            }
         }
     }
+    const int warp = (int)(thread / 32), g = (int)(thread % 32 / 4), t = (int)(thread % 4);
 #pragma unroll
     for (int j = 0; j < TW; j++) {
 #pragma unroll
         for (int c = 0; c < 2; c++) {
-            policy_put<T, FINAL>(out, 2 * t + c, (warp + j * POLICY_WARPS) * 16 + 2 * g,
+            policy_put<T, FINAL>(out, 2 * t + c, (warp + j * WARPS) * 16 + 2 * g,
                                  acc[j][0][c] + acc[j][1][c], acc[j][0][2 + c] + acc[j][1][2 + c],
                                  out_pitch, actions);
         }
@@ -297,8 +332,11 @@ policy_layer_fast(int tiles, uint32_t weights, const policy_held &held, uint32_t
 #pragma unroll
                 for (int j = 0; j < TW; j++) {
                     const int step = pair * 2 + s;
-                    const uint4 a = HELD ? held[HELD ? j : 0][HELD ? step : 0]
-                                         : policy_word<STEPS>((int)threadIdx.x, weights, j, step);
+                    const uint4 a =
+                        HELD ? held[HELD ? j : 0][HELD ? step : 0]
+                             : shared_load16(weights +
+                                             (((warp + j * POLICY_WARPS) * STEPS + step) * 32 + l) *
+                                                 16);
 #pragma unroll
                     for (int n = 0; n < G; n++) {
                         mma_16x8x16(acc[j][n][s], a, x[n][2 * s], x[n][2 * s + 1]);

@@ -12,6 +12,7 @@
 #include "kernels/env/lane.h"
 #include "kernels/env/orders.h"
 #include "kernels/env/quote.h"
+#include "kernels/env/ratio.h"
 #include "kernels/env/state.h"
 #include "kernels/hd.h"
 #include "kernels/shapes.h"
@@ -45,27 +46,25 @@ typedef struct ho_offer {
  */
 static inline HO_HD int32_t ho_is_last(const ho_env_lane *lane, int32_t t, int32_t flags)
 {
-    return t + 1 >= lane->end || (flags & HO_BAR_SPLIT_NEXT);
+    return (t + 1 >= lane->end) | ((flags & HO_BAR_SPLIT_NEXT) != 0);
 }
 
 /* Lots at exposure 1; with volatility sizing they move only on a change of at least resize_band.
- * before: those in force, < 0: none; sigma: at the decision's bar. */
+ * before: those in force, < 0: none; sigma: at the decision's bar; aim: target_vol / sigma. */
+static inline HO_HD double ho_size_of(const ho_env_config *c, double before, double sigma,
+                                      double aim)
+{
+    const int32_t aims = c->sizing == HO_SIZING_VOLATILITY, kelly = c->sizing == HO_SIZING_KELLY;
+    const double share = sigma > 0.0 && aim < c->vol_cap ? aim : c->vol_cap;
+    const double size = (double)c->max_lots * (kelly ? c->kelly_share : aims ? share : 1.0);
+    const int32_t stays = (before >= 0.0) & (fabs(size - before) < c->resize_band * before);
+    return aims & stays ? before : size;
+}
+
 static inline HO_HD double ho_size_at(const ho_env_config *c, double before, double sigma)
 {
-    double size = (double)c->max_lots;
-    if (c->sizing == HO_SIZING_KELLY) {
-        size *= c->kelly_share;
-    } else if (c->sizing == HO_SIZING_VOLATILITY) {
-        double share = c->vol_cap;
-        if (sigma > 0.0 && c->target_vol / sigma < share) {
-            share = c->target_vol / sigma;
-        }
-        size *= share;
-        if (before >= 0.0 && fabs(size - before) < c->resize_band * before) {
-            size = before;
-        }
-    }
-    return size;
+    const int32_t aims = c->sizing == HO_SIZING_VOLATILITY && sigma > 0.0;
+    return ho_size_of(c, before, sigma, aims ? c->target_vol / sigma : 0.0);
 }
 
 /* What is the same in every bar. */
@@ -80,7 +79,8 @@ static inline HO_HD void ho_ahead_begin(const ho_env_config *c, ho_ahead *ahead)
 }
 
 /* All else but the place, from the close of bar `begin`, `done` steps into the episode. size: lots
- * at exposure 1 there; round: done + 1 is a multiple of the lane's length; q: of bar begin + 1. */
+ * at exposure 1 of the decision after it; round: done + 1 is a multiple of the lane's length; q: of
+ * bar begin + 1. */
 static inline HO_HD void ho_ahead_bar(const ho_env_lane *lane, int32_t begin, int32_t done,
                                       int32_t round, double size, const ho_quote *q,
                                       ho_ahead *ahead)
@@ -89,26 +89,34 @@ static inline HO_HD void ho_ahead_bar(const ho_env_lane *lane, int32_t begin, in
     const int32_t t = begin + 1, steps = done + 1;
     ahead->t = t;
     ahead->steps = steps;
-    ahead->size = ho_size_at(c, size, q->sigma_next);
-    ahead->end = ho_is_last(lane, t, q->flags)                ? HO_END_WINDOW
-                 : !lane->evaluation && steps >= lane->length ? HO_END_LENGTH
-                                                              : HO_END_NONE;
-    ahead->anchored = lane->evaluation && round;
-    ahead->trades = !(c->has_volume && q->volume == 0.0);
-    ahead->flattens = c->flat_at_session_end && (q->flags & HO_BAR_SESSION_END);
+    ahead->size = size;
+    const int32_t long_enough = (lane->evaluation == 0) & (steps >= lane->length);
+    ahead->end = ho_is_last(lane, t, q->flags) ? HO_END_WINDOW
+                 : long_enough                 ? HO_END_LENGTH
+                                               : HO_END_NONE;
+    ahead->anchored = (lane->evaluation != 0) & (round != 0);
+    ahead->trades = !((c->has_volume != 0) & (q->volume == 0.0));
+    ahead->flattens = (c->flat_at_session_end != 0) & ((q->flags & HO_BAR_SESSION_END) != 0);
 }
 
-/* e: before the step; q: of bar e->t + 1. */
-static inline HO_HD ho_ahead ho_env_look_ahead(const ho_env_lane *lane, const ho_env *e,
-                                               ho_ring ring, const ho_quote *q)
+/* e: before the step; q: of bar e->t + 1; size: lots at exposure 1 of the decision after it. */
+static inline HO_HD ho_ahead ho_env_look_ahead_of(const ho_env_lane *lane, const ho_env *e,
+                                                  ho_ring ring, const ho_quote *q, double size)
 {
     ho_ahead ahead;
     ho_ahead_begin(&lane->config, &ahead);
-    ho_ahead_bar(lane, e->t, e->steps, (e->steps + 1) % lane->length == 0, e->size, q, &ahead);
+    ho_ahead_bar(lane, e->t, e->steps, (e->steps + 1) % lane->length == 0, size, q, &ahead);
     if (ahead.diverse) {
         ahead.place = ho_diversity_place(&lane->config, e, ring);
     }
     return ahead;
+}
+
+static inline HO_HD ho_ahead ho_env_look_ahead(const ho_env_lane *lane, const ho_env *e,
+                                               ho_ring ring, const ho_quote *q)
+{
+    return ho_env_look_ahead_of(lane, e, ring, q,
+                                ho_size_at(&lane->config, e->size, q->sigma_next));
 }
 
 /* The price that an order of the next bar pays the spread on. */
@@ -126,14 +134,44 @@ static inline HO_HD ho_liquidity ho_quote_liquidity(const ho_env_config *c, cons
     return l;
 }
 
-/* Most lots that an IOC order fills: 0 outside of its band, INT32_MAX without volume. */
+/* Most lots that an IOC order fills: 0 outside of its band, INT32_MAX without volume. close: what
+ * the band is about; of_close: the order's reference / close; lots: ioc_participation of the bar's
+ * volume. */
+static inline HO_HD int32_t ho_ioc_most_of(const ho_env_config *c, double close, double of_close,
+                                           double lots)
+{
+    const int32_t outside = (close == 0.0) | (fabs(of_close - 1.0) > c->ioc_band);
+    const int32_t most = ho_floor_lots(lots);
+    return outside ? 0 : c->has_volume ? most : INT32_MAX;
+}
+
 static inline HO_HD int32_t ho_ioc_most(const ho_env_config *c, const ho_quote *q)
 {
-    double close = q->before + q->jump;
-    if (close == 0.0 || fabs(ho_order_reference(c, q) / close - 1.0) > c->ioc_band) {
-        return 0;
-    }
-    return c->has_volume ? ho_floor_lots(c->ioc_participation * q->volume / c->lot) : INT32_MAX;
+    const double close = q->before + q->jump;
+    return ho_ioc_most_of(c, close, close != 0.0 ? ho_order_reference(c, q) / close : 0.0,
+                          c->ioc_participation * q->volume / c->lot);
+}
+
+/* The quotients of an offer's rest, so that a GPU can divide for all at once. */
+enum { HO_REST_SELLER, HO_REST_BUYER, HO_REST_BAND, HO_REST_LOTS, HO_REST_SIZE, HO_RESTS };
+
+/* Quotient number i: a limit price in ticks (num: the price), ho_ioc_most_of's of_close and lots,
+ * ho_size_of's aim. 1 stands for a divisor that is not there, whose quotient nobody uses. All of it
+ * is worked out whatever i is: a GPU's threads do not part for it. */
+static inline HO_HD ho_ratio ho_rest_ratio(const ho_env_config *c, const ho_quote *q, int32_t i)
+{
+    const double close = q->before + q->jump, reference = ho_order_reference(c, q);
+    const double limit = ho_limit_behind(c, close, i == HO_REST_SELLER ? -1 : 1);
+    const double lots = c->ioc_participation * q->volume;
+    const double num = i == HO_REST_SIZE   ? c->target_vol
+                       : i == HO_REST_LOTS ? lots
+                       : i == HO_REST_BAND ? reference
+                                           : limit;
+    const double den = i == HO_REST_SIZE   ? q->sigma_next
+                       : i == HO_REST_LOTS ? c->lot
+                       : i == HO_REST_BAND ? close
+                                           : c->tick_size;
+    return ho_ratio_of(num, den != 0.0 ? den : 1.0);
 }
 
 /* Crossing with signed lots; all zero for none. */

@@ -79,14 +79,16 @@ static inline HO_HD int32_t ho_floor_lots(double x)
     return (int32_t)(lots < 2e9 ? lots : 2e9); /* which rounds down */
 }
 
-/* To the tick that is worse for a trader of this side: up for a buyer, down for a seller. */
+/* A price of so many ticks, on the tick that is worse for a trader of this side: up for a buyer,
+ * down for a seller. */
+static inline HO_HD double ho_ticks_against(double ticks, int32_t side, double tick)
+{
+    return (side > 0 ? ceil(ticks - HO_PRICE_EPS) : floor(ticks + HO_PRICE_EPS)) * tick;
+}
+
 static inline HO_HD double ho_tick_against(double price, int32_t side, double tick)
 {
-    if (!(tick > 0.0)) {
-        return price;
-    }
-    double ticks = price / tick;
-    return (side > 0 ? ceil(ticks - HO_PRICE_EPS) : floor(ticks + HO_PRICE_EPS)) * tick;
+    return tick > 0.0 ? ho_ticks_against(price / tick, side, tick) : price;
 }
 
 /* What filling in bar b costs beside the fee: known when the bar begins. */
@@ -160,18 +162,19 @@ static inline HO_HD double ho_crossing_price(const ho_env_config *c, const ho_li
     return x.price;
 }
 
-/* A limit price limit_offset half-spreads behind the close, on the tick away from the market. */
+/* A limit price before it is put on a tick: limit_offset half-spreads behind the close. */
+static inline HO_HD double ho_limit_behind(const ho_env_config *c, double close, int32_t side)
+{
+    const int32_t ticks = c->spread_ticks > 0.0;
+    const double spread = ticks ? c->spread_ticks * c->tick_size * 0.5 : c->spread_bps;
+    return close - ho_side_factor(side) * (ticks ? 1.0 : fabs(close)) * c->limit_offset * spread *
+                       (ticks ? 1.0 : 0.5e-4);
+}
+
+/* A limit price, on the tick away from the market. */
 static inline HO_HD double ho_limit_price(const ho_env_config *c, double close, int32_t side)
 {
-    double limit;
-    if (c->spread_ticks > 0.0) {
-        limit =
-            close - ho_side_factor(side) * c->limit_offset * (c->spread_ticks * c->tick_size * 0.5);
-    } else {
-        limit =
-            close - ho_side_factor(side) * fabs(close) * c->limit_offset * c->spread_bps * 0.5e-4;
-    }
-    return ho_tick_against(limit, -side, c->tick_size);
+    return ho_tick_against(ho_limit_behind(c, close, side), -side, c->tick_size);
 }
 
 /* Most lots that may be held after a trade in `bar` that grows or flips the position; `wanted` > 0

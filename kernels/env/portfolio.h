@@ -10,6 +10,7 @@
 #include "kernels/env/diversity.h"
 #include "kernels/env/lane.h"
 #include "kernels/env/market_view.h"
+#include "kernels/env/ratio.h"
 #include "kernels/env/reward.h"
 #include "kernels/env/state.h"
 #include "kernels/hd.h"
@@ -18,30 +19,10 @@
 #define HO_SQRT_60        7.745966692414834 /* p2 is in deviations of 60 bars */
 #define HO_LOG2_3         1.584962500721156 /* largest entropy of three categories */
 #define HO_PORTFOLIO_CLIP 5.0
-#define HO_NO_LIMIT       1e300
 
 static inline HO_HD int32_t ho_portfolio_width(int32_t state_form)
 {
     return state_form == HO_STATE_FULL ? HO_PORTFOLIO_FEATURES : HO_SEED54_FEATURES;
-}
-
-/* A column as a quotient, so that a GPU can divide for all columns at once: the value is
- * clip(num / den, -limit, limit). */
-typedef struct ho_ratio {
-    double num, den;
-} ho_ratio;
-
-static inline HO_HD ho_ratio ho_ratio_of(double num, double den)
-{
-    ho_ratio r;
-    r.num = num;
-    r.den = den;
-    return r;
-}
-
-static inline HO_HD float ho_ratio_value(const ho_ratio *r, double limit)
-{
-    return (float)ho_clip(ho_quotient(r->num, r->den), -limit, limit);
 }
 
 /* What columns are made of. */

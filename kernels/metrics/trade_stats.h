@@ -32,12 +32,11 @@ static inline HO_HD void ho_trade_stats_begin(ho_trade_stats *s)
 static inline HO_HD void ho_trade_stats_add(ho_trade_stats *s, const ho_trade *t, double multiplier)
 {
     double notional = fabs(t->entry_price) * t->quantity * multiplier;
-    if (t->net > 0.0) {
-        s->wins++;
-        ho_sum_add(&s->won, t->net);
-    } else if (t->net < 0.0) {
-        s->losses++;
-        ho_sum_add(&s->lost, t->net);
+    const int32_t wins = t->net > 0.0, loses = t->net < 0.0;
+    s->wins += wins;
+    s->losses += loses;
+    if (wins | loses) {
+        ho_sum_add(wins ? &s->won : &s->lost, t->net);
     }
     ho_sum_add(&s->on_notional, notional > 0.0 ? t->net / notional : 0.0);
     ho_moments_add(&s->net, t->net);

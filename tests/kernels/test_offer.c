@@ -61,6 +61,26 @@ static ho_crossing order_of_offer(const ho_env_config *c, const ho_env *e, const
     return ho_offer_order(c, &part, &e->account, q, e->size, e->equity, i);
 }
 
+/* The rest of an offer from its quotients, as a GPU divides for it. */
+static void check_quotients(const ho_env_config *c, const ho_env *e, const ho_quote *q,
+                            const ho_offer *offer)
+{
+    double x[HO_RESTS], price[2];
+    for (int32_t i = 0; i < HO_RESTS; i++) {
+        const ho_ratio r = ho_rest_ratio(c, q, i);
+        x[i] = r.num / r.den;
+        if (i <= HO_REST_BUYER) {
+            price[i] = c->tick_size > 0.0
+                           ? ho_ticks_against(x[i], i == HO_REST_SELLER ? 1 : -1, c->tick_size)
+                           : r.num;
+        }
+    }
+    assert_memory_equal(price, offer->limit, sizeof price);
+    assert_int_equal(ho_ioc_most_of(c, q->before + q->jump, x[HO_REST_BAND], x[HO_REST_LOTS]),
+                     offer->ioc_most);
+    assert_true(ho_size_of(c, e->size, q->sigma_next, x[HO_REST_SIZE]) == offer->ahead.size);
+}
+
 static ho_offer offer_of(const ho_env_lane *lane, const ho_env *e, ho_ring ring, const ho_quote *q)
 {
     const ho_env_config *c = &lane->config;
@@ -73,6 +93,7 @@ static ho_offer offer_of(const ho_env_lane *lane, const ho_env *e, ho_ring ring,
     offer.limit[1] = ho_limit_price(c, q->before + q->jump, 1);
     offer.ioc_most = ho_ioc_most(c, q);
     offer.ahead = ho_env_look_ahead(lane, e, ring, q);
+    check_quotients(c, e, q, &offer);
     return offer;
 }
 
