@@ -332,6 +332,8 @@ policy_layer_fast(int tiles, uint32_t weights, const policy_held &held, uint32_t
 #pragma unroll
                 for (int j = 0; j < TW; j++) {
                     const int step = pair * 2 + s;
+                    /* policy_word's address; of unsigned numbers the compiler makes other code,
+                     * which was not timed */
                     const uint4 a =
                         HELD ? held[HELD ? j : 0][HELD ? step : 0]
                              : shared_load16(weights +
