@@ -6,14 +6,13 @@ import pathlib
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import threading
 import urllib.error
 import urllib.request
 
 import harness
-from harness import WORKER, study_text
+from harness import HOST, WORKER, free_port, study_text
 
 K8S = harness.SOURCE / "k8s"
 GRACE_S = 90  # terminationGracePeriodSeconds of the workers
@@ -31,11 +30,6 @@ def args_of(manifest):
     return out
 
 
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
-
-
 class Lifecycle(harness.SystemTest):
     def setUp(self):
         super().setUp()
@@ -51,15 +45,15 @@ class Lifecycle(harness.SystemTest):
         super().tearDown()
 
     def study(self, more="", **keys):
-        self.write(study_text(more=f'metrics = "127.0.0.1:{self.metrics}"\n{more}', **keys))
+        self.write(study_text(more=f'metrics = "{HOST}:{self.metrics}"\n{more}', **keys))
 
     def coordinator(self, **kwargs):
         """The coordinator's pod, started as the StatefulSet does."""
-        put = {"/etc/hyperopt/study.toml": "t.toml", "tcp://*:5555": f"tcp://127.0.0.1:{self.port}", "/keys": "keys"}
+        put = {"/etc/hyperopt/study.toml": "t.toml", "tcp://*:5555": f"tcp://{HOST}:{self.port}", "/keys": "keys"}
         return self.start(*[put.get(a, a) for a in args_of("base/coordinator.yaml")], log="coordinator", **kwargs)
 
     def worker_args(self, name):
-        put = {"tcp://hyperopt-coordinator:5555": f"tcp://127.0.0.1:{self.port}", "/keys/worker.key": "keys/worker.key",
+        put = {"tcp://hyperopt-coordinator:5555": f"tcp://{HOST}:{self.port}", "/keys/worker.key": "keys/worker.key",
                "/keys/coordinator.pub": "keys/coordinator.pub", "/data/.cache": self.dir / "cache", "$(POD_NAME)": name}
         return [put.get(a, a) for a in args_of("workers-job/workers.yaml")] + ["--cpu", "--threads", 1]
 
@@ -86,7 +80,7 @@ class Lifecycle(harness.SystemTest):
 
     def get(self, path):
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics}{path}", timeout=10) as reply:
+            with urllib.request.urlopen(f"http://{HOST}:{self.metrics}{path}", timeout=10) as reply:
                 return reply.status, reply.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
@@ -94,7 +88,7 @@ class Lifecycle(harness.SystemTest):
             return 0, ""
 
     def healthcheck(self):
-        return subprocess.run([harness.SOURCE / "tools/hyperopt-healthcheck", "127.0.0.1", str(self.metrics)],
+        return subprocess.run([harness.SOURCE / "tools/hyperopt-healthcheck", HOST, str(self.metrics)],
                               stderr=subprocess.DEVNULL).returncode
 
     def count(self, sql):

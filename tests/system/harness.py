@@ -23,6 +23,10 @@ WORKER = str(BIN / "hyperopt-worker")
 DATA = SOURCE / "configs/data/eurusd-1h-2017.csv"
 HANG = float(os.environ.get("HO_HANG", 600))  # seconds after which a program counts as hung
 
+# A loopback address of this process alone. While a test's coordinator is away, its port is free: on an
+# address for all, the coordinator of a test beside it would take it, and the workers that wait for it.
+HOST = f"127.{1 + (os.getpid() >> 16)}.{os.getpid() >> 8 & 255}.{os.getpid() & 255}"
+
 BASE = """
 [study]
 name = "t"
@@ -77,9 +81,9 @@ def promoting(text, first=1, reduction=3):
 
 
 def free_port():
-    """A tcp port of this machine that nobody uses, for a coordinator that is started several times."""
+    """A tcp port of HOST that nobody uses."""
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+        probe.bind((HOST, 0))
         return probe.getsockname()[1]
 
 
@@ -162,10 +166,13 @@ class SystemTest(unittest.TestCase):
             if process is not None and process.poll() is not None:
                 self.fail(f"{what}: the program ended with {process.returncode}\n" + self.all_logs())
             time.sleep(0.02)
-        self.fail(f"{what}: still waiting")
+        self.fail(f"{what}: still waiting\n" + self.all_logs())
 
     def wait(self, process, code=0):
-        process.wait(HANG)
+        try:
+            process.wait(HANG)
+        except subprocess.TimeoutExpired:
+            self.fail(f"still running: {process.args}\n" + self.all_logs())
         self.assertEqual(process.returncode, code, self.all_logs())
 
     def children(self, process):

@@ -11,7 +11,7 @@ import time
 import harness
 import test_remote
 import zmtp
-from harness import study_text
+from harness import HOST, study_text
 
 
 WINDOW = 8  # HO_FLOW_CHUNKS
@@ -226,7 +226,7 @@ class Hostile(harness.SystemTest):
         crowd = []
         for i in range(count):
             try:
-                s = socket.create_connection(("127.0.0.1", port), 30)
+                s = socket.create_connection((HOST, port), 30)
             except OSError:
                 continue
             s.sendall(zmtp.GREETING + (zmtp.ready() if i % 2 else b""))

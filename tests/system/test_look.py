@@ -5,7 +5,6 @@ import http.server
 import json
 import re
 import shutil
-import socket
 import subprocess
 import threading
 import time
@@ -13,7 +12,7 @@ import unittest
 import urllib.request
 
 import harness
-from harness import BIN, HYPEROPT, study_text
+from harness import BIN, HOST, HYPEROPT, free_port, study_text
 
 
 class Screen:
@@ -157,24 +156,18 @@ class Summary(harness.SystemTest):
         self.assertIn("hyperopt sql t.db @failures", text)
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
 class Outside(harness.SystemTest):
     """The metrics endpoint and the webhook, by the standard library."""
 
     def running(self, **more):
         self.port = free_port()
-        self.write(study_text(trials=400, epochs=3, more=f'metrics = "127.0.0.1:{self.port}"', **more))
+        self.write(study_text(trials=400, epochs=3, more=f'metrics = "{HOST}:{self.port}"', **more))
         run = self.start("run", "t.toml", "-q")
         self.until(lambda: self.one("SELECT count(*) FROM trial WHERE state = 'COMPLETE'") >= 2, "two trials", run)
         return run
 
     def get(self, path):
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=60) as answer:
+        with urllib.request.urlopen(f"http://{HOST}:{self.port}{path}", timeout=60) as answer:
             return answer.status, answer.headers, answer.read().decode()
 
     def scrape(self):
@@ -240,11 +233,11 @@ class Outside(harness.SystemTest):
 
             def log_message(self, *args):
                 pass
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
+        server = http.server.ThreadingHTTPServer((HOST, 0), Receiver)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         self.addCleanup(server.server_close)
         self.addCleanup(server.shutdown)
-        self.url = f"http://127.0.0.1:{server.server_port}/hook"
+        self.url = f"http://{HOST}:{server.server_port}/hook"
         return notices
 
     def test_a_webhook_gets_new_bests_and_the_end(self):
@@ -278,7 +271,7 @@ class Outside(harness.SystemTest):
         self.assertRegex(self.hyperopt("status", "t.db").stdout, r"diverged: 2; the first, trial [01]: .*loss")
 
     def test_a_webhook_that_nobody_hears_does_not_stop_a_study(self):
-        self.write(study_text(trials=3).replace("[search]", f'[notify]\nurl = "http://127.0.0.1:{free_port()}/"\n[search]'))
+        self.write(study_text(trials=3).replace("[search]", f'[notify]\nurl = "http://{HOST}:{free_port()}/"\n[search]'))
         done = self.hyperopt("run", "t.toml", "-q")
         self.assertEqual(self.states(), {"COMPLETE": 3})
         self.assertNotIn("Traceback", done.stderr)

@@ -5,14 +5,13 @@ import json
 import os
 import pathlib
 import shutil
-import socket
 import subprocess
 import unittest
 import urllib.parse
 import urllib.request
 
 import harness
-from harness import BIN, study_text
+from harness import BIN, HOST, free_port, study_text
 
 READ = """
 import json, sys
@@ -29,12 +28,6 @@ print(json.dumps({"version": optuna.__version__, "name": name, "direction": stud
     "attributes": sorted(study.trials[0].user_attrs)}))
 """
 MODERN = os.environ.get("HO_OPTUNA_PYTHON")  # a Python that has a current Optuna and optuna-dashboard
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 class Optuna(harness.SystemTest):
@@ -92,9 +85,9 @@ class Optuna(harness.SystemTest):
     def test_the_dashboard_shows_the_study(self):
         self.made()
         port = free_port()
-        dashboard = self.start(f"sqlite:///file:{self.dir}/t.db?mode=ro&uri=true", "--port", port,
+        dashboard = self.start(f"sqlite:///file:{self.dir}/t.db?mode=ro&uri=true", "--host", HOST, "--port", port,
                                program=str(pathlib.Path(MODERN).parent / "optuna-dashboard"))
-        base = f"http://127.0.0.1:{port}"
+        base = f"http://{HOST}:{port}"
 
         def get(path):
             with urllib.request.urlopen(base + path, timeout=60) as answer:
@@ -120,12 +113,12 @@ class Prometheus(harness.SystemTest):
     def test_a_real_prometheus_scrapes_a_run_and_promtool_approves(self):
         port, own = free_port(), free_port()
         self.write(study_text(trials=100000, epochs=3,  # lasts until it is stopped
-                               more=f'metrics = "127.0.0.1:{port}"'))
+                               more=f'metrics = "{HOST}:{port}"'))
         run = self.start("run", "t.toml", "-q")
 
         def text():
             try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
+                with urllib.request.urlopen(f"http://{HOST}:{port}/metrics", timeout=60) as answer:
                     return answer.read()
             except OSError:
                 return b""
@@ -133,12 +126,12 @@ class Prometheus(harness.SystemTest):
         done = subprocess.run(["promtool", "check", "metrics"], input=text(), capture_output=True)
         self.assertEqual((done.returncode, done.stderr.decode()), (0, ""))
         self.write(f"scrape_configs:\n- job_name: h\n  scrape_interval: 1s\n  static_configs:\n  - targets: "
-                   f"['127.0.0.1:{port}']\n", "prometheus.yml")
-        server = self.start("--config.file=prometheus.yml", f"--web.listen-address=127.0.0.1:{own}",
+                   f"['{HOST}:{port}']\n", "prometheus.yml")
+        server = self.start("--config.file=prometheus.yml", f"--web.listen-address={HOST}:{own}",
                             f"--storage.tsdb.path={self.dir / 'tsdb'}", program="prometheus")
 
         def ask(query):
-            url = f"http://127.0.0.1:{own}/api/v1/query?query={urllib.parse.quote(query)}"
+            url = f"http://{HOST}:{own}/api/v1/query?query={urllib.parse.quote(query)}"
             try:
                 with urllib.request.urlopen(url, timeout=60) as answer:
                     return json.loads(answer.read())["data"]["result"]
@@ -150,7 +143,7 @@ class Prometheus(harness.SystemTest):
         for panel in json.loads((harness.SOURCE / "docs/grafana.json").read_text())["panels"]:
             for target in panel["targets"]:
                 with self.subTest(panel=panel["title"]):
-                    url = f"http://127.0.0.1:{own}/api/v1/query?query=" + urllib.parse.quote(
+                    url = f"http://{HOST}:{own}/api/v1/query?query=" + urllib.parse.quote(
                         target["expr"].replace("$study", ".*"))
                     with urllib.request.urlopen(url, timeout=60) as answer:
                         self.assertEqual(json.loads(answer.read())["status"], "success")

@@ -6,7 +6,7 @@ import signal
 import sys
 import time
 
-from harness import HYPEROPT, WORKER, SystemTest, main
+from harness import HOST, HYPEROPT, WORKER, SystemTest, main
 
 PROGRAM = """
 import json, os, sys, time
@@ -104,7 +104,7 @@ class Command(SystemTest):
 
     def test_a_remote_worker_runs_commands_only_when_allowed(self):
         path = self.make(trials=2)
-        run = self.start("run", path, "--no-local", "--listen", "tcp://127.0.0.1:*", "--log-level", "info")
+        run = self.start("run", path, "--no-local", "--listen", f"tcp://{HOST}:*", "--log-level", "info")
         self.until(lambda: "listening endpoint=" in self.log(0), "it listens", run)
         endpoint = self.log(0).split("listening endpoint=", 1)[1].split()[0]
         refused = self.start("--connect", endpoint, "--cpu", program=WORKER)

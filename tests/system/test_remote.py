@@ -8,7 +8,7 @@ import threading
 import time
 
 import harness
-from harness import WORKER, study_text
+from harness import HOST, WORKER, study_text
 
 
 class Proxy:
@@ -20,7 +20,7 @@ class Proxy:
         self.open = True
         self.pairs = []
         self.ends = []
-        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.listener = socket.create_server((HOST, 0))
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self.accept, daemon=True).start()
 
@@ -34,7 +34,7 @@ class Proxy:
                 near.close()
                 continue
             try:
-                far = socket.create_connection(("127.0.0.1", self.target))
+                far = socket.create_connection((HOST, self.target))
             except OSError:
                 near.close()
                 continue
@@ -80,7 +80,7 @@ class Proxy:
 
 
 class Remote(harness.SystemTest):
-    def coordinator(self, *args, listen="tcp://127.0.0.1:*", env=None):
+    def coordinator(self, *args, listen=f"tcp://{HOST}:*", env=None):
         run = self.start("run", "t.toml", "--no-local", "--listen", listen, "--log-level", "info", *args, env=env)
         number = len(self.started) - 1
         found = []
@@ -94,7 +94,7 @@ class Remote(harness.SystemTest):
         return run, found[-1]
 
     def worker(self, port, *args):
-        return self.start("--connect", f"tcp://127.0.0.1:{port}", "--cpu", "--threads", 1, "--cache",
+        return self.start("--connect", f"tcp://{HOST}:{port}", "--cpu", "--threads", 1, "--cache",
                           self.dir / "cache", *args, program=WORKER)
 
     def assertRan(self, run, trials):
@@ -192,7 +192,7 @@ class Remote(harness.SystemTest):
         run.kill()
         run.wait()
         self.assertIsNone(worker.poll())
-        again, _ = self.coordinator(listen=f"tcp://127.0.0.1:{port}")
+        again, _ = self.coordinator(listen=f"tcp://{HOST}:{port}")
         self.assertRan(again, 3)
         self.assertEqual(self.one("SELECT max(attempt) FROM trial"), 1, self.all_logs())
         self.assertGreaterEqual(self.one("SELECT count(*) FROM event WHERE kind = 'adopt'"), 1)
@@ -205,7 +205,7 @@ class Remote(harness.SystemTest):
         run.kill()
         run.wait()
         self.write(study_text(trials=3, epochs=2))
-        again, _ = self.coordinator("--allow-change", listen=f"tcp://127.0.0.1:{port}")
+        again, _ = self.coordinator("--allow-change", listen=f"tcp://{HOST}:{port}")
         self.assertRan(again, 3)
         self.assertIn("trials are forgotten", self.log(1))
         self.assertEqual(self.query("SELECT DISTINCT epochs FROM trial"), [(2,)])
@@ -222,7 +222,7 @@ class Remote(harness.SystemTest):
         for rest in self.dir.glob("t.db-*"):
             rest.unlink()
         self.write(study_text(trials=3, epochs=2))  # trials of the same numbers, on the same port
-        again, _ = self.coordinator(listen=f"tcp://127.0.0.1:{port}")
+        again, _ = self.coordinator(listen=f"tcp://{HOST}:{port}")
         self.assertRan(again, 3)
         self.assertIn("holds", self.log(2))
         self.assertEqual(self.query("SELECT DISTINCT epochs, attempt FROM trial"), [(2, 1)])
@@ -250,7 +250,7 @@ class Remote(harness.SystemTest):
         return data
 
     def blind_worker(self, data, port):
-        script = (f"mount -t tmpfs none {data} && exec {WORKER} --connect tcp://127.0.0.1:{port} --cpu --threads 1 "
+        script = (f"mount -t tmpfs none {data} && exec {WORKER} --connect tcp://{HOST}:{port} --cpu --threads 1 "
                   f"--cache {self.dir}/cache --log-level info")
         return self.start("-m", "sh", "-c", script, program="unshare")
 

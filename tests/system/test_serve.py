@@ -4,7 +4,7 @@ import os
 import signal
 
 import harness
-from harness import study_text
+from harness import HOST, study_text
 
 # fewer trials where a sanitizer makes each of them slow
 MANY, SOME = (16, 8) if "HYPEROPT_TEST_QUICK" in os.environ else (120, 50)
@@ -78,8 +78,8 @@ class Serve(harness.SystemTest):
         self.drop("b", trials=4, epochs=40)
         self.drop("none", trials=1, data="no-such-file.csv")  # a study that cannot begin costs no worker
         serve = self.start("serve", "q", "--slice", "1s", "--once", "--no-local", "--listen",
-                           f"tcp://127.0.0.1:{port}", "--log-level", "info")
-        worker = self.start("--connect", f"tcp://127.0.0.1:{port}", "--cpu", "--threads", 1, "--cache",
+                           f"tcp://{HOST}:{port}", "--log-level", "info")
+        worker = self.start("--connect", f"tcp://{HOST}:{port}", "--cpu", "--threads", 1, "--cache",
                             self.dir / "cache", program=harness.WORKER)
         self.wait(serve)
         self.wait(worker)  # it is sent home after the last one

@@ -5,6 +5,8 @@ import json
 import socket
 import struct
 
+from harness import HOST
+
 VERSION = 2  # of the protocol
 GREETING = b"\xff" + b"\0" * 8 + b"\x7f" + b"\x03\x01" + b"NULL".ljust(20, b"\0") + b"\0" + b"\0" * 31
 
@@ -23,7 +25,7 @@ def frame(body, more):
 
 class Dealer:
     def __init__(self, port, greet=True, timeout=60):
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout)
+        self.socket = socket.create_connection((HOST, port), timeout)
         if greet:
             self.socket.sendall(GREETING)
             self.read(64)
