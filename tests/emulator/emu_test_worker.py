@@ -25,7 +25,7 @@ class Worker(harness.SystemTest):
         super().setUp()
         (self.dir / "bin").mkdir()
         shutil.copy(harness.HYPEROPT, self.dir / "bin/hyperopt")  # which starts the worker beside it
-        shutil.copy(harness.BIN / "emu-hyperopt-worker", self.dir / "bin/hyperopt-worker")
+        shutil.copy(harness.BIN / "hyperopt-worker-emulated", self.dir / "bin/hyperopt-worker")
         self.write(study_text(trials=TRIALS, epochs=EPOCHS).replace("eval_every = 1", f"eval_every = {EVERY}"))
 
     def begin(self, *more, database="t.db"):
@@ -85,8 +85,8 @@ class Worker(harness.SystemTest):
 
 
 def main():
-    if not (harness.BIN / "emu-hyperopt-worker").exists():
-        print("skipped: emu-hyperopt-worker is not built")
+    if not (harness.BIN / "hyperopt-worker-emulated").exists():
+        print("skipped: hyperopt-worker-emulated is not built")
         sys.exit(77)
     kept = pathlib.Path(os.environ["HO_TEST_DIR"]) / "narrow.db"
     kept.unlink(missing_ok=True)  # of an earlier run of this program

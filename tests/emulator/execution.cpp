@@ -53,15 +53,34 @@ struct thread {
     fiber_stack sanitizer;
 };
 
+/* Who leaves comes after all that was done by those who came: for ThreadSanitizer. Two places in
+ * turn, as the first may come to the next meeting before the last has left this one. */
+struct meeting {
+    char place[2];
+    unsigned turn;
+    uint32_t mask; /* of a warp's lanes, else 0 */
+};
+
+enum { MASKS_MAX = 64 };
+
 struct warp_state {
     thread *lane[WARP]; /* NULL: the block ends before */
     uint32_t waiting;   /* lanes in a joint instruction */
     uint32_t running;   /* lanes that have not returned */
+    meeting lanes[MASKS_MAX];
 };
 
 struct shared_array {
     const void *tag;
     size_t at;
+};
+
+/* Where a block runs. One after the other of a launch has the other place, so that ThreadSanitizer
+ * takes neighbours for what they are on a device: side by side. */
+struct block_place {
+    thread threads[THREADS_MAX];
+    char *shared;
+    char begun, ended; /* who waited: for the block to begin, to end */
 };
 
 /* Threads take turns in the order of `slot`; ready[w] has a bit for each that can run. */
@@ -72,11 +91,13 @@ static struct machine {
     warp_state warp[THREADS_MAX / WARP];
     unsigned slots, warps, live, at_barrier;
     unsigned at_partial[PARTIAL_BARRIERS]; /* threads there */
+    meeting all, partial[PARTIAL_BARRIERS];
     thread *current;
     thread main; /* the host's side */
-    thread pool[THREADS_MAX];
+    struct block_place place[2], *here;
+    thread *pool;               /* here->threads */
+    char *arena;                /* here->shared */
     unsigned turn[THREADS_MAX]; /* slot of pool[i] */
-    char *arena;
     std::vector<shared_array> arrays;
     size_t static_used, static_bytes;
     unsigned order;
@@ -194,6 +215,7 @@ static bool open_barrier(void)
         }
     }
     machine.at_barrier = 0;
+    machine.all.turn++;
     return true;
 }
 
@@ -232,6 +254,13 @@ static void wait_turn(void)
 
 /* ---- meeting ---- */
 
+static void *meet(meeting *m)
+{
+    void *place = &m->place[m->turn % 2];
+    order_give(place);
+    return place;
+}
+
 int barrier(barrier_kind kind, int value, const char *file, int line)
 {
     thread *t = machine.current;
@@ -241,7 +270,9 @@ int barrier(barrier_kind kind, int value, const char *file, int line)
     t->file = file;
     t->line = line;
     machine.at_barrier++;
+    void *place = meet(&machine.all);
     wait_turn();
+    order_take(place);
     return t->value;
 }
 
@@ -253,6 +284,7 @@ void partial_barrier(unsigned id, unsigned threads, const char *file, int line)
     t->file = file;
     t->line = line;
     machine.at_partial[id]++;
+    void *place = meet(&machine.partial[id]);
     if (machine.at_partial[id] > threads) {
         fault("more than %u threads meet at their barrier", threads);
     }
@@ -264,8 +296,21 @@ void partial_barrier(unsigned id, unsigned threads, const char *file, int line)
             }
         }
         machine.at_partial[id] = 0;
+        machine.partial[id].turn++;
     }
     wait_turn();
+    order_take(place);
+}
+
+static meeting *lanes_of(warp_state *w, uint32_t mask)
+{
+    for (meeting &m : w->lanes) {
+        if (m.mask == mask || m.mask == 0) {
+            m.mask = mask;
+            return &m;
+        }
+    }
+    fault("a warp's lanes meet by more than %d masks", (int)MASKS_MAX);
 }
 
 /* Does the joint instruction that lane `t` waits in, once all its lanes are there. */
@@ -289,7 +334,10 @@ static bool finish_join(warp_state *w, const thread *t, joint_work *all)
             mine[i] = other->mine;
         }
     }
+    unseen_begin();
     all(mine);
+    unseen_end();
+    lanes_of(w, t->mask)->turn++;
     w->waiting &= ~need;
     for (unsigned i = 0; i < WARP; i++) {
         if (need >> i & 1) {
@@ -306,7 +354,7 @@ static bool finish_join(warp_state *w, const thread *t, joint_work *all)
 /* Lanes whose partners may have returned since they came need to know how to finish. */
 static joint_work *work_of[THREADS_MAX];
 
-void join(uint32_t mask, const char *what, void *mine, joint_work *all)
+void join(uint32_t mask, const char *what, void *mine, joint_work *all, bool orders)
 {
     thread *t = machine.current;
     warp_state *w = &machine.warp[t->warp];
@@ -319,14 +367,23 @@ void join(uint32_t mask, const char *what, void *mine, joint_work *all)
     t->mine = mine;
     work_of[t - machine.pool] = all;
     w->waiting |= 1u << t->lane;
+    void *place = orders ? meet(lanes_of(w, mask)) : NULL;
     if (!finish_join(w, t, all)) {
         wait_turn();
+    }
+    if (orders) {
+        order_take(place);
     }
 }
 
 unsigned lane(void)
 {
     return machine.current->lane;
+}
+
+void touch(const void *p, size_t bytes)
+{
+    memory_read(p, bytes);
 }
 
 /* ---- asynchronous copies ---- */
@@ -389,7 +446,9 @@ void *static_shared(const void *tag, size_t bytes, size_t align)
     machine.arrays.push_back({tag, at});
     machine.static_used = at + bytes + GAP_BYTES;
     memory_open(machine.arena + at, bytes);
+    unseen_begin();
     memset(machine.arena + at, 0xff, bytes);
+    unseen_end();
     return machine.arena + at;
 }
 
@@ -428,8 +487,10 @@ static void thread_main(ctx::transfer_t t)
     thread *left = (thread *)t.data, *me = machine.current;
     fiber_enter(NULL, &left->sanitizer);
     left->context = t.fctx;
+    order_take(&machine.here->begun);
     machine.run->thread();
     copies_wait(0); /* what was started and never waited for happens in the end */
+    order_give(&machine.here->ended);
     me->wait = RETURNED;
     warp_state *w = &machine.warp[me->warp];
     w->running &= ~(1u << me->lane);
@@ -456,10 +517,11 @@ static void *map_memory(size_t bytes)
 
 static void set_up(void)
 {
-    if (machine.arena) {
+    if (machine.current) {
         return;
     }
-    machine.arena = (char *)map_memory(ARENA_BYTES);
+    machine.place[0].shared = (char *)map_memory(ARENA_BYTES);
+    machine.place[1].shared = (char *)map_memory(ARENA_BYTES);
     machine.current = &machine.main;
 }
 
@@ -507,7 +569,8 @@ static void start_thread(unsigned number)
     t->copies.clear();
     t->groups.clear();
     t->grouped = 0;
-    t->sanitizer = fiber_stack_of(t->stack, STACK_BYTES);
+    fiber_stack_set(&t->sanitizer, t->stack, STACK_BYTES, (unsigned)(machine.here - machine.place),
+                    number);
     t->context = ctx::make_fcontext(t->stack + STACK_BYTES, STACK_BYTES, thread_main);
     machine.warp[t->warp].lane[t->lane] = t;
     machine.warp[t->warp].running |= 1u << t->lane;
@@ -517,6 +580,10 @@ static void start_thread(unsigned number)
 static void run_block(void)
 {
     const dim3 d = machine.run->block;
+    machine.here = &machine.place[machine.here == &machine.place[0]];
+    machine.pool = machine.here->threads;
+    machine.arena = machine.here->shared;
+    order_take(&machine.here->ended);
     machine.slots = machine.live = d.x * d.y * d.z;
     machine.warps = (machine.slots + WARP - 1) / WARP;
     machine.at_barrier = 0;
@@ -527,6 +594,7 @@ static void run_block(void)
         start_thread(i);
     }
     open_shared();
+    order_give(&machine.here->begun);
     switch_to(next_thread(0));
 }
 
@@ -536,6 +604,7 @@ void execute(const launch &l)
     const std::lock_guard<std::mutex> lock(one_at_a_time);
     set_up();
     const char *order = getenv("HYPEROPT_EMULATOR_ORDER");
+    fiber_stack_of_host(&machine.main.sanitizer);
     machine.order = order ? (unsigned)strtoul(order, NULL, 10) : 0;
     machine.shuffle.seed(machine.order);
     machine.run = &l;
@@ -549,6 +618,8 @@ void execute(const launch &l)
             }
         }
     }
+    order_take(&machine.place[0].ended);
+    order_take(&machine.place[1].ended);
     machine.run = NULL;
 }
 

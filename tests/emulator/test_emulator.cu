@@ -425,6 +425,7 @@ static void check_dies(void (*body)(void), const char *order, const char *says)
     size_t n = 0;
     ssize_t got;
     assert_int_equal(pipe(ends), 0);
+    (void)fflush(NULL);
     const pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
@@ -433,7 +434,7 @@ static void check_dies(void (*body)(void), const char *order, const char *says)
         setenv("HYPEROPT_EMULATOR_ORDER", order, 1);
         body();
         (void)cudaDeviceSynchronize();
-        _exit(0);
+        exit(0); /* another number where ThreadSanitizer has a report */
     }
     close(ends[1]);
     while (n < sizeof text - 1 && (got = read(ends[0], text + n, sizeof text - 1 - n)) > 0) {
@@ -520,6 +521,88 @@ static void another_order_shows_a_missing_barrier(void **state)
     check_dies(run_reads_too_early, "5", "a number was not there");
 }
 
+/* ---- what no barrier orders, for ThreadSanitizer ---- */
+
+static __global__ void reads_another_warps(int *sum)
+{
+    __shared__ int number[64];
+    const int i = (int)threadIdx.x;
+    number[i] = i;
+    __syncwarp();
+    if (i == 32) {
+        *sum = number[0] + number[32]; /* the other warp's */
+    }
+}
+
+static __global__ void reads_another_lanes(int *sum)
+{
+    __shared__ int number[32];
+    const int i = (int)threadIdx.x;
+    number[i] = i;
+    if (__any_sync(0xffffffffu, number[i] > 40) || i == 3) { /* a vote orders no memory */
+        *sum = number[4];
+    }
+}
+
+static __global__ void all_blocks_write(int *sum)
+{
+    if (threadIdx.x == 0) {
+        *sum = (int)blockIdx.x;
+    }
+    __syncthreads();
+}
+
+static __global__ void in_order(int *sum)
+{
+    __shared__ int number[64], other[64], same;
+    const int i = (int)threadIdx.x;
+    number[i] = i;
+    if (i < 32) {
+        same = 7; /* by all lanes of a warp at once */
+    }
+    __syncthreads();
+    other[i] = number[63 - i] + same;
+    __syncwarp(i % 32 < 16 ? 0xffffu : 0xffff0000u);
+    const int near = other[i ^ 8];
+    __syncwarp();
+    other[i] = near;
+    __syncwarp();
+    if (i % 32 == 0) {
+        atomicAdd(sum, other[i + 31]);
+    }
+}
+
+template <typename K> static void run_on_number(K *kernel, unsigned blocks, unsigned threads)
+{
+    int *number = NULL;
+    (void)cudaMalloc(&number, sizeof *number);
+    (void)cudaMemset(number, 0, sizeof *number);
+    kernel<<<blocks, threads>>>(number);
+    (void)cudaDeviceSynchronize();
+    (void)cudaFree(number);
+}
+
+static void a_race_is_seen(void **state)
+{
+    (void)state;
+#ifdef __SANITIZE_THREAD__
+    const char *says = "ThreadSanitizer: data race";
+    check_dies([] { run_on_number(reads_another_warps, 1, 64); }, "0", says);
+    check_dies([] { run_on_number(reads_another_warps, 1, 64); }, "1", says);
+    check_dies([] { run_on_number(reads_another_lanes, 1, 32); }, "0", says);
+    check_dies([] { run_on_number(all_blocks_write, 2, 32); }, "0", says);
+    run_on_number(all_blocks_write, 1, 32); /* and what is in order is not */
+    run_on_number(in_order, 3, 64);
+#else
+    (void)reads_another_warps;
+    (void)reads_another_lanes;
+    (void)all_blocks_write;
+    (void)in_order;
+    print_message("not built with ThreadSanitizer: skipped\n");
+    skip();
+#endif
+}
+
 static __global__ void write_at(uint8_t *p, size_t at)
 {
     p[at] = 1;
@@ -588,6 +671,7 @@ static void a_block_has_the_shared_memory_of_its_generation(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_race_is_seen), /* first: ThreadSanitizer forks no process with threads */
         cmocka_unit_test(bfloat16_rounds_to_nearest_ties_to_even),
         cmocka_unit_test(float16_rounds_to_nearest_ties_to_even),
         cmocka_unit_test(shuffles_and_votes_are_cudas),

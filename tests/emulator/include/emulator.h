@@ -13,7 +13,9 @@
  *    default), 1 the reverse, else the seed of a shuffle. Results that differ between orders show a
  *    missing barrier.
  * 6. Shared memory is filled with 0xff at a block's start, and its arrays have gaps between them
- *    which AddressSanitizer watches. */
+ *    which AddressSanitizer watches.
+ * 7. To ThreadSanitizer every thread is one of its own, ordered by barriers, __syncwarp and a
+ *    kernel's ends alone; neighbouring blocks run side by side. */
 #ifndef HO_EMULATOR_H
 #define HO_EMULATOR_H
 
@@ -59,7 +61,11 @@ void partial_barrier(unsigned id, unsigned threads, const char *file, int line);
 /* One lane's part of a joint instruction of the warp's lanes in `mask`: `what` names the
  * instruction, `all` is called once with every lane's `mine` (NULL: not taking part). */
 typedef void joint_work(void *const mine[32]);
-void join(uint32_t mask, const char *what, void *mine, joint_work *all);
+/* orders: what the lanes did before is done for all of them, as after __syncwarp. */
+void join(uint32_t mask, const char *what, void *mine, joint_work *all, bool orders = false);
+
+/* A joint instruction reads shared memory for this lane. */
+void touch(const void *p, size_t bytes);
 
 /* ---- asynchronous copies: done as late as allowed, when the thread waits for them ---- */
 

@@ -41,7 +41,8 @@ static const int warpSize = 32;
 static inline void __syncwarp(uint32_t mask = 0xffffffffu)
 {
     char nothing;
-    ho_emu::join(mask, "__syncwarp", &nothing, [](void *const[32]) {});
+    ho_emu::join(
+        mask, "__syncwarp", &nothing, [](void *const[32]) {}, true);
 }
 
 static inline void __threadfence_block(void)
@@ -219,8 +220,10 @@ HO_EMULATOR_REDUCE(xor, a ^ b)
 #define HO_EMULATOR_ATOMIC(name, expression)                                                       \
     template <typename T> static inline T name(T *p, std::common_type_t<T> x)                      \
     {                                                                                              \
-        const T old = *p;                                                                          \
-        *p = (T)(expression);                                                                      \
+        T old;                                                                                     \
+        __atomic_load(p, &old, __ATOMIC_RELAXED);                                                  \
+        T now = (T)(expression);                                                                   \
+        __atomic_store(p, &now, __ATOMIC_RELAXED);                                                 \
         return old;                                                                                \
     }
 HO_EMULATOR_ATOMIC(atomicAdd, old + x)
@@ -238,8 +241,11 @@ HO_EMULATOR_ATOMIC(atomicDec, old == 0 || old > x ? x : old - 1)
 template <typename T>
 static inline T atomicCAS(T *p, std::common_type_t<T> expected, std::common_type_t<T> x)
 {
-    const T old = *p;
-    *p = old == expected ? x : old;
+    T old, now = x;
+    __atomic_load(p, &old, __ATOMIC_RELAXED);
+    if (old == expected) {
+        __atomic_store(p, &now, __ATOMIC_RELAXED);
+    }
     return old;
 }
 

@@ -55,6 +55,7 @@ struct matrix_load {
 static inline void load_matrices(uint32_t (&r)[4], uint32_t address, bool transposed)
 {
     matrix_load mine = {(const uint16_t *)shared_pointer(address, 16), r, transposed};
+    touch(mine.row, 16);
     if (address % 16 != 0) {
         fault("ldmatrix: address %u is no multiple of 16", address);
     }
