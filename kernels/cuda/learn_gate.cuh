@@ -44,6 +44,7 @@ static __device__ __forceinline__ learn_totals learn_totals_of(const ho_learn_vi
     t.q_min = gate_extreme(t.q_min, false);
     t.q_max = gate_extreme(t.q_max, true);
     t.norm = sqrt(gate_sum(square));
+    __syncwarp(); /* all have read of the lane what one writes now */
     return t;
 }
 

@@ -67,7 +67,9 @@ static __device__ __forceinline__ void rests_begin(const backtest_view &v, backt
                                                    bool roomy)
 {
     const int thread = (int)threadIdx.x % 32, pass = some.first + some.stride * thread;
-    block->share[thread] = bar_share_of<T>(v.market, v.features); /* by all such warps, alike */
+    if (some.first == 0) { /* of several such warps the first, for all */
+        block->share[thread] = bar_share_of<T>(v.market, v.features);
+    }
     if (roomy && pass < some.count) {
         const ho_env_lane *lane = &v.plan[group.first + pass].lane;
         block->ahead[pass] = {ho_size_at(&lane->config, -1.0, lane->sigma[lane->begin]),
@@ -113,12 +115,12 @@ static __device__ __forceinline__ void make_rests(backtest_block *block, const s
                                                   int quotes)
 {
     const int thread = thread_anew() % 32, pass = some.first + some.stride * (thread / 8);
-    const int w = pass < some.count ? pass : 0, i = thread % 8;
+    const bool there = pass < some.count;
+    const int w = there ? pass : some.first, i = thread % 8; /* another's are being written */
     const ho_quote quote = *aligned16(&block->quote[quotes][w]);
     const ho_env_lane *lane = &block->plan[w].lane;
     ho_offer *offer = &block->offer[quotes][w];
     pass_ahead *ahead = &block->ahead[w];
-    const bool there = pass < some.count;
     const double before = ahead->size, size = offer_rest(settings, &quote, i, there, before, offer);
     __syncwarp(); /* all have read what one stores now */
     if (there && i == HO_REST_SIZE) {

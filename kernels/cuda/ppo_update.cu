@@ -192,6 +192,7 @@ static __global__ void ppo_gate(const __grid_constant__ ho_ppo_view v)
     low = gate_extreme(low, false);
     high = gate_extreme(high, true);
     const double norm = sqrt(gate_sum(square));
+    __syncwarp(); /* all have read of the lane what one writes now */
     if (l != 0) {
         return;
     }
